@@ -1,0 +1,387 @@
+"""Every event that the ledger knows: past tense, frozen, with a topic that never changes.
+
+Two kinds of stream hold them. ``run/{run}`` has the life of a run, written by the server;
+``run/{run}/a{n}`` has what attempt n reported, where the version of an event is the number of the
+line in the worker's spool. A new field needs a default that is true of old events.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal, NamedTuple, NewType
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+)
+
+from ledger.numbers import Measured
+
+RunId = NewType("RunId", str)
+
+PhaseName = Literal[
+    "SUBMITTED",
+    "PREPARING",
+    "WAITING",
+    "QUEUED",
+    "TRAINING",
+    "PAUSING",
+    "PAUSED",
+    "CANCELLING",
+    "COMPLETED",
+    "FAILED",
+    "CANCELLED",
+]
+EndClass = Literal["completed", "input", "resource", "infrastructure", "stopped", "unknown"]
+
+
+class Event(BaseModel):
+    """What every event says: which stream, which place in it, when, and who."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    TOPIC: ClassVar[str]  # the name that the database keeps; survives a move of the class
+
+    originator_id: str  # the stream
+    originator_version: PositiveInt  # place in the stream: from 1, without gaps
+    timestamp: AwareDatetime  # UTC, the server's clock when the event was stored
+    reported_at: AwareDatetime | None = None  # UTC, the worker's clock, where it said so
+    principal: str  # who caused it
+
+    @property
+    def run_id(self) -> RunId:
+        """The run whose story the event belongs to."""
+        return RunId(self.originator_id.split("/")[1])
+
+    @property
+    def at(self) -> datetime:
+        """When it happened: the worker's word, but never later than it was stored."""
+        if self.reported_at is None:
+            return self.timestamp
+        return min(self.reported_at, self.timestamp)
+
+
+# -- the life of a run: stream run/{run} -----------------------------------------------------------
+
+
+class RunSubmitted(Event):
+    """A plan was accepted and its defaults were frozen."""
+
+    TOPIC: ClassVar[str] = "run.submitted.v1"
+
+    submission_id: str
+    plan: dict[str, Any]  # resolved: every default filled in
+    stated: tuple[str, ...]  # dotted names that the plan itself set
+
+
+class PhaseChanged(Event):
+    """The run entered ``phase``."""
+
+    TOPIC: ClassVar[str] = "run.phase_changed.v1"
+
+    phase: PhaseName
+    waiting_for: str | None = None  # what holds the run up, as a sentence
+
+
+class AttemptOpened(Event):
+    """Devices were claimed for attempt ``attempt``, and its job is being handed over."""
+
+    TOPIC: ClassVar[str] = "run.attempt_opened.v1"
+
+    attempt: PositiveInt
+    devices: tuple[str, ...]
+    launcher: str
+    token_sha256: str  # of the token that the attempt's runner reports with
+
+
+class JobStarted(Event):
+    """The attempt's runner is at work on the devices' machine."""
+
+    TOPIC: ClassVar[str] = "run.job_started.v1"
+
+    attempt: PositiveInt
+    host: str
+    pid: NonNegativeInt
+
+
+class CancelRequested(Event):
+    """Somebody asked for the run to end."""
+
+    TOPIC: ClassVar[str] = "run.cancel_requested.v1"
+
+
+class AttemptClosed(Event):
+    """The attempt's job is over and its devices are free; nothing it says counts any more."""
+
+    TOPIC: ClassVar[str] = "run.attempt_closed.v1"
+
+    attempt: PositiveInt
+    lines: NonNegativeInt  # of the spool that were taken
+    end_class: EndClass
+    reason: str  # one sentence for people
+    exit_code: int | None = None  # of the worker, where it was seen
+    signal: int | None = None  # that ended the worker, where it was seen
+    last_sign_at: AwareDatetime  # when the attempt was last known to be alive
+
+
+class RunCompleted(Event):
+    """Everything that the plan asked for is done."""
+
+    TOPIC: ClassVar[str] = "run.completed.v1"
+
+
+class RunFailed(Event):
+    """The run ended without a result."""
+
+    TOPIC: ClassVar[str] = "run.failed.v1"
+
+    code: str  # stable, for programs
+    end_class: EndClass
+    reason: str  # the published sentence, or the refusal's own words
+    advice: str  # what to do about it
+
+
+class RunCancelled(Event):
+    """The run ended because somebody asked for it."""
+
+    TOPIC: ClassVar[str] = "run.cancelled.v1"
+
+
+# -- what an attempt reported: stream run/{run}/a{n} -----------------------------------------------
+
+
+class TrainingBegan(Event):
+    """Preparation was over and the first update was being computed."""
+
+    TOPIC: ClassVar[str] = "run.training_began.v1"
+
+    total_steps: PositiveInt | None = None
+
+
+class StageReported(Event):
+    """The current action inside a phase, with its rows done where they can be counted."""
+
+    TOPIC: ClassVar[str] = "run.stage_reported.v1"
+
+    stage: str
+    completed: NonNegativeInt | None = None
+    total: NonNegativeInt | None = None
+
+
+class StepReported(Event):
+    """The optimizer made update ``step``, and the engine measured it."""
+
+    TOPIC: ClassVar[str] = "run.step_reported.v1"
+
+    step: PositiveInt  # updates of this run, from 1
+    step_seconds: NonNegativeFloat | None = None
+    measured: Measured  # the engine's own names; grad_norm is before clipping
+    reward_terms: Measured | None = None
+
+
+class ValidationReported(Event):
+    """The model was evaluated after update ``step``; 0 is before the first."""
+
+    TOPIC: ClassVar[str] = "run.validation_reported.v1"
+
+    step: NonNegativeInt
+    dataset: str | None = None
+    measured: Measured
+
+
+class Restored(Event):
+    """The attempt went back to the state as of ``step``: what was said of later ones is superseded."""
+
+    TOPIC: ClassVar[str] = "run.restored.v1"
+
+    step: NonNegativeInt
+
+
+class SnapshotReported(Event):
+    """The worker wrote files of update ``step``; they are not yet a committed snapshot."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_reported.v1"
+
+    step: NonNegativeInt
+    path: str
+    artifacts: tuple[str, ...]
+
+
+class ModelRegistered(Event):
+    """The trained model became what the run made."""
+
+    TOPIC: ClassVar[str] = "run.model_registered.v1"
+
+    path: str
+    step: NonNegativeInt | None = None
+    sha256: str | None = None  # of the weights file
+    size_bytes: NonNegativeInt | None = None
+
+
+class HparamsResolved(Event):
+    """The hyperparameters as the worker used them, every default included."""
+
+    TOPIC: ClassVar[str] = "run.hparams_resolved.v1"
+
+    values: dict[str, Any]
+
+
+class EngineConfigured(Event):
+    """What the engine was asked for and what it made of it."""
+
+    TOPIC: ClassVar[str] = "run.engine_configured.v1"
+
+    requested: dict[str, Any]
+    resolved: dict[str, Any]
+
+
+class DatasetRead(Event):
+    """The rows were read, before anything was dropped."""
+
+    TOPIC: ClassVar[str] = "run.dataset_read.v1"
+
+    rows: NonNegativeInt
+    validation_rows: NonNegativeInt | None = None
+
+
+class DataFitMeasured(Event):
+    """How the rows fit the maximum sequence length."""
+
+    TOPIC: ClassVar[str] = "run.data_fit_measured.v1"
+
+    rows: NonNegativeInt
+    reached: NonNegativeInt
+    lost_end: NonNegativeInt
+    dropped: NonNegativeInt
+    padding_share: NonNegativeFloat | None = None
+
+
+class MemoryMeasured(Event):
+    """Peak bytes of each device so far."""
+
+    TOPIC: ClassVar[str] = "run.memory_measured.v1"
+
+    step: NonNegativeInt | None = None
+    peak_bytes: dict[str, NonNegativeInt]
+
+
+class WorkerRefused(Event):
+    """The worker read its inputs and would not train on them."""
+
+    TOPIC: ClassVar[str] = "run.worker_refused.v1"
+
+    reason: str
+
+
+class WorkerFailed(Event):
+    """The worker failed and knew where."""
+
+    TOPIC: ClassVar[str] = "run.worker_failed.v1"
+
+    cause: str
+
+
+class WorkerCompleted(Event):
+    """The worker had done everything that was asked for."""
+
+    TOPIC: ClassVar[str] = "run.worker_completed.v1"
+
+
+class LineRejected(Event):
+    """A line of the spool was no report, or contradicted what was said before."""
+
+    TOPIC: ClassVar[str] = "run.line_rejected.v1"
+
+    reason: str
+    text: str  # the line as it came
+
+
+class ReportsClosed(Event):
+    """The attempt is fenced: its stream takes nothing after this."""
+
+    TOPIC: ClassVar[str] = "run.reports_closed.v1"
+
+
+# -- a submission token: stream submission/{token} -------------------------------------------------
+
+
+class SubmissionAccepted(Event):
+    """The token created one run, from the plan with this digest."""
+
+    TOPIC: ClassVar[str] = "submission.accepted.v1"
+
+    created_run: str
+    plan_sha256: str
+
+
+class UnknownEvent(Event):
+    """An event of a topic that this version does not know, kept as it was stored."""
+
+    TOPIC: ClassVar[str] = ""
+
+    topic: str
+    payload: bytes
+
+
+EVENTS: tuple[type[Event], ...] = (
+    RunSubmitted,
+    PhaseChanged,
+    AttemptOpened,
+    JobStarted,
+    CancelRequested,
+    AttemptClosed,
+    RunCompleted,
+    RunFailed,
+    RunCancelled,
+    TrainingBegan,
+    StageReported,
+    StepReported,
+    ValidationReported,
+    Restored,
+    SnapshotReported,
+    ModelRegistered,
+    HparamsResolved,
+    EngineConfigured,
+    DatasetRead,
+    DataFitMeasured,
+    MemoryMeasured,
+    WorkerRefused,
+    WorkerFailed,
+    WorkerCompleted,
+    LineRejected,
+    ReportsClosed,
+    SubmissionAccepted,
+)
+
+REGISTRY: dict[str, type[Event]] = {kind.TOPIC: kind for kind in EVENTS}
+
+
+def attempt_of(stream: str) -> int | None:
+    """The attempt whose reports ``stream`` holds; None for any other stream."""
+    parts = stream.split("/")
+    if len(parts) == 3 and parts[0] == "run" and parts[2].startswith("a"):
+        return int(parts[2][1:])
+    return None
+
+
+def run_stream(run_id: str) -> str:
+    """The stream that holds the life of a run."""
+    return f"run/{run_id}"
+
+
+def attempt_stream(run_id: str, attempt: int) -> str:
+    """The stream that holds what attempt ``attempt`` of a run reported."""
+    return f"run/{run_id}/a{attempt}"
+
+
+def submission_stream(token: str) -> str:
+    """The stream that holds which run a submission token created."""
+    return f"submission/{token}"
+
+
+class Recorded(NamedTuple):
+    """An event with its place in the whole ledger."""
+
+    position: int  # from 1, rising; gaps are possible on some databases
+    event: Event

@@ -1,0 +1,239 @@
+"""Reports: what a worker may say, one JSON object a line of its spool.
+
+``docs/reports.md`` is the contract for people. A report is not an event: the ledger takes a line,
+checks it against what the attempt said before, and only then an event exists.
+"""
+
+import json
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from ledger.numbers import Measured
+
+LINE_BYTES = 1_000_000  # a longer line is refused: reports are facts, not files
+
+
+Count = Annotated[int, Field(strict=True, ge=0)]  # strict: true and "7" are no counts
+Step = Annotated[int, Field(strict=True, gt=0)]
+
+
+class ReportError(ValueError):
+    """A line of a spool that is not a report; the message names what is wrong with it."""
+
+
+class Report(BaseModel):
+    """What every report may say beside its facts."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        ser_json_inf_nan="strings",
+    )
+
+    at: NonNegativeFloat | None = None  # the worker's clock, seconds since 1970 UTC
+
+
+class TrainingReport(Report):
+    """Preparation is over and the first update is being computed."""
+
+    kind: Literal["training"]
+    total_steps: Step | None = None  # updates that this attempt plans to reach
+
+
+class StageReport(Report):
+    """The current action inside a phase, with its rows done where they can be counted."""
+
+    kind: Literal["stage"]
+    stage: Annotated[str, Field(min_length=1, max_length=200)]
+    completed: Count | None = None
+    total: Count | None = None
+
+
+class StepReport(Report):
+    """The optimizer made update ``step``, and the engine measured it."""
+
+    kind: Literal["step"]
+    step: Step
+    step_seconds: NonNegativeFloat | None = None
+    measured: Measured  # the engine's own names; grad_norm is before clipping
+    reward_terms: Measured | None = None
+
+
+class ValidationReport(Report):
+    """The model was evaluated after update ``step``; 0 is before the first."""
+
+    kind: Literal["validation"]
+    step: Count
+    dataset: Annotated[str, Field(max_length=500)] | None = None  # which set, if several
+    measured: Measured
+
+
+class RestoreReport(Report):
+    """The trainer went back by itself: what it said of later steps no longer counts."""
+
+    kind: Literal["restore"]
+    step: Count
+
+
+class SnapshotReport(Report):
+    """Files of update ``step`` are complete under ``path``."""
+
+    kind: Literal["snapshot"]
+    step: Count
+    path: str
+    artifacts: tuple[Literal["weights", "trainingState"], ...]
+
+
+class ModelReport(Report):
+    """The trained model, to be registered as what the run made."""
+
+    kind: Literal["model"]
+    path: str
+    step: Count | None = None
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    size_bytes: Count | None = None
+
+
+class HparamsReport(Report):
+    """The resolved hyperparameters, every default included."""
+
+    kind: Literal["hparams"]
+    values: dict[str, Any]
+
+
+class EngineConfigReport(Report):
+    """What the engine was asked for and what it made of it."""
+
+    kind: Literal["engineConfig"]
+    requested: dict[str, Any]
+    resolved: dict[str, Any]
+
+
+class DatasetReport(Report):
+    """Rows that were read, before anything was dropped."""
+
+    kind: Literal["dataset"]
+    rows: Count
+    validation_rows: Count | None = None
+
+
+class DataFitReport(Report):
+    """How the rows fit the maximum sequence length."""
+
+    kind: Literal["dataFit"]
+    rows: Count
+    reached: Count  # rows of at least maxSeqLength tokens
+    lost_end: Count  # rows whose target lay beyond the cut
+    dropped: Count  # rows with nothing left to train on
+    padding_share: Annotated[float, Field(ge=0, le=1)] | None = None  # of the batches
+
+
+class MemoryReport(Report):
+    """Peak bytes of each device so far; a device that was not measured is left out."""
+
+    kind: Literal["memory"]
+    step: Count | None = None
+    peak_bytes: dict[str, Count]
+
+
+class RefusedReport(Report):
+    """The worker read its inputs and would not train on them."""
+
+    kind: Literal["refused"]
+    reason: Annotated[str, Field(min_length=1, max_length=4_000)]
+
+
+class FailedReport(Report):
+    """The worker failed and knows where."""
+
+    kind: Literal["failed"]
+    cause: Literal["deviceMemory", "hostMemory", "unknown"] = "unknown"
+
+
+class CompletedReport(Report):
+    """Everything that was asked for is done."""
+
+    kind: Literal["completed"]
+
+
+AnyReport = Annotated[
+    TrainingReport
+    | StageReport
+    | StepReport
+    | ValidationReport
+    | RestoreReport
+    | SnapshotReport
+    | ModelReport
+    | HparamsReport
+    | EngineConfigReport
+    | DatasetReport
+    | DataFitReport
+    | MemoryReport
+    | RefusedReport
+    | FailedReport
+    | CompletedReport,
+    Field(discriminator="kind"),
+]
+_ANY: TypeAdapter[AnyReport] = TypeAdapter(AnyReport)
+
+
+def parse(line: str) -> AnyReport:
+    """The report that a line of a spool says.
+
+    Raises:
+        ReportError: the line is no report; the message is one sentence for people.
+    """
+    if len(line) > LINE_BYTES:
+        raise ReportError(f"the line holds {len(line)} characters, at most {LINE_BYTES} are taken")
+    said = _json(line)
+    if not isinstance(said, dict):
+        raise ReportError(f"the line is no JSON object: {line[:80]!r}")
+    try:
+        return _ANY.validate_python(said)
+    except ValidationError as error:
+        raise ReportError(_sentence(error)) from None
+
+
+def _json(line: str) -> Any:
+    """The value of ``line``; Python's own NaN and Infinity tokens are understood as well."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        line.encode()
+        value = json.loads(line)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ReportError("the line holds half a character (a lone surrogate)") from None
+    except (ValueError, RecursionError):
+        raise ReportError(f"the line is not JSON: {line[:80]!r}") from None
+    return value
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first fault of ``error`` as a sentence that names the field."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"][1:])
+    kind = first["type"]
+    if kind == "union_tag_not_found":
+        return "the report has no kind"
+    if kind == "union_tag_invalid":
+        return f"the kind {first['ctx']['tag']!r} is unknown"
+    if kind == "extra_forbidden":
+        return f"the field {where} is unknown to a report of this kind"
+    if kind == "missing":
+        return f"the field {where} is missing"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
