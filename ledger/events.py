@@ -191,7 +191,7 @@ class ValidationReported(Event):
 
 
 class Restored(Event):
-    """The attempt went back to the state as of ``step``: what was said of later ones is superseded."""
+    """The attempt went back to the state as of ``step``; later steps are superseded."""
 
     TOPIC: ClassVar[str] = "run.restored.v1"
 

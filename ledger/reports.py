@@ -23,6 +23,8 @@ from ledger.numbers import Measured
 LINE_BYTES = 1_000_000  # a longer line is refused: reports are facts, not files
 
 
+LAST_SECOND = 253_402_300_799  # of the year 9999: what a date can hold
+
 Count = Annotated[int, Field(strict=True, ge=0)]  # strict: true and "7" are no counts
 Step = Annotated[int, Field(strict=True, gt=0)]
 
@@ -42,7 +44,7 @@ class Report(BaseModel):
         ser_json_inf_nan="strings",
     )
 
-    at: NonNegativeFloat | None = None  # the worker's clock, seconds since 1970 UTC
+    at: Annotated[float, Field(ge=0, le=LAST_SECOND)] | None = None  # worker's clock, since 1970
 
 
 class TrainingReport(Report):

@@ -1,0 +1,1 @@
+"""``trainledger runs …``: start, follow, read and cancel runs."""

@@ -1,0 +1,1 @@
+"""``trainledger server …``: the server of this account's own home."""

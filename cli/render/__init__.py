@@ -1,0 +1,1 @@
+"""Text for people: pure functions from the server's answers to lines."""

@@ -1,0 +1,317 @@
+"""A one-file client for trainers: it appends report lines to the spool of an attempt.
+
+It needs nothing but Python, so it may be copied next to any training script:
+
+    report = Reporter.from_environment()
+    report.training(total_steps=100)
+    report.step(1, {"loss": 2.5, "grad_norm": 0.7})
+    report.completed()
+
+No call waits for anybody, and none raises because of the ledger: a line that could not be written
+is counted in ``lost_lines`` and the training goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+_TAIL_BYTES = 65_536  # read at once when the end of the last whole line is looked for
+
+_settings = os.environ  # noqa: TID251 - this module is where a worker reads its settings
+
+
+def read_plan() -> dict[str, Any]:
+    """The resolved plan of this worker's run.
+
+    Raises:
+        KeyError: this program was not started by a run.
+    """
+    plan: dict[str, Any] = json.loads(Path(_settings["TRAINLEDGER_PLAN"]).read_bytes())
+    return plan
+
+
+def output_folder() -> Path:
+    """Where this worker leaves what it makes.
+
+    Raises:
+        KeyError: this program was not started by a run.
+    """
+    return Path(_settings["TRAINLEDGER_OUTPUT"])
+
+
+class Reporter:
+    """Says what a training program does, one JSON object a line.
+
+    Every call is one write of one whole line, so a process that is killed straight after it has
+    lost nothing. Calls from several threads, and from a signal handler, do not mix their lines.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        control: str | os.PathLike[str] | None = None,
+        clock: Callable[[], float] = time.time,  # noqa: TID251 - the default of an argument
+    ) -> None:
+        """Open the spool at ``path`` and cut a torn last line, which nobody has taken.
+
+        Raises:
+            OSError: the spool cannot be opened.
+        """
+        self.lost_lines = 0
+        self._control = control
+        self._clock = clock
+        self._seen_control: tuple[int, int] | None = None
+        self._stop = False
+        self._torn = False
+        self._lock = threading.RLock()  # a signal handler may interrupt a call of its own thread
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _cut_torn_line(self._file)
+
+    @classmethod
+    def from_environment(cls) -> Reporter:
+        """The reporter of this worker; outside of a run, the reports go nowhere."""
+        return cls(
+            _settings.get("TRAINLEDGER_SPOOL", os.devnull),
+            control=_settings.get("TRAINLEDGER_CONTROL"),
+        )
+
+    def training(self, total_steps: int | None = None) -> None:
+        """Preparation is over and the first update is being computed."""
+        self._append("training", totalSteps=total_steps)
+
+    def stage(self, name: str, *, completed: int | None = None, total: int | None = None) -> None:
+        """The current action inside a phase, with its rows done where they can be counted."""
+        self._append("stage", stage=name[:200], completed=completed, total=total)
+
+    def step(
+        self,
+        step: int,
+        measured: Mapping[str, object],
+        *,
+        reward_terms: Mapping[str, object] | None = None,
+        step_seconds: float | None = None,
+    ) -> None:
+        """The optimizer made update ``step``; ``measured`` keeps the engine's own names."""
+        self._append(
+            "step",
+            step=step,
+            stepSeconds=step_seconds,
+            measured=_numbers(measured),
+            rewardTerms=None if reward_terms is None else _numbers(reward_terms),
+        )
+
+    def validation(
+        self, step: int, measured: Mapping[str, object], *, dataset: str | None = None
+    ) -> None:
+        """The model was evaluated after update ``step``; 0 is before the first."""
+        self._append("validation", step=step, dataset=dataset, measured=_numbers(measured))
+
+    def restore(self, step: int) -> None:
+        """The trainer went back to update ``step``: what it said of later ones no longer counts."""
+        self._append("restore", step=step)
+
+    def snapshot(self, step: int, path: str | os.PathLike[str], artifacts: Iterable[str]) -> None:
+        """Files of update ``step`` are complete under ``path``."""
+        self._append(
+            "snapshot", durable=True, step=step, path=os.fspath(path), artifacts=list(artifacts)
+        )
+
+    def model(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        step: int | None = None,
+        sha256: str | None = None,
+        size_bytes: int | None = None,
+    ) -> None:
+        """The trained model, to be registered as what the run made."""
+        self._append(
+            "model",
+            durable=True,
+            path=os.fspath(path),
+            step=step,
+            sha256=sha256,
+            sizeBytes=size_bytes,
+        )
+
+    def hparams(self, values: Mapping[str, object]) -> None:
+        """The resolved hyperparameters, every default included."""
+        self._append("hparams", values=_plain(values))
+
+    def engine_config(
+        self, requested: Mapping[str, object], resolved: Mapping[str, object]
+    ) -> None:
+        """What the engine was asked for and what it made of it."""
+        self._append("engineConfig", requested=_plain(requested), resolved=_plain(resolved))
+
+    def dataset(self, rows: int, *, validation_rows: int | None = None) -> None:
+        """Rows that were read, before anything was dropped."""
+        self._append("dataset", rows=rows, validationRows=validation_rows)
+
+    def data_fit(
+        self,
+        *,
+        rows: int,
+        reached: int,
+        lost_end: int,
+        dropped: int,
+        padding_share: float | None = None,
+    ) -> None:
+        """How the rows fit the maximum sequence length."""
+        self._append(
+            "dataFit",
+            rows=rows,
+            reached=reached,
+            lostEnd=lost_end,
+            dropped=dropped,
+            paddingShare=padding_share,
+        )
+
+    def memory(self, peak_bytes: Mapping[str, int], *, step: int | None = None) -> None:
+        """Peak bytes of each device so far; a device that was not measured is left out."""
+        self._append("memory", step=step, peakBytes=dict(peak_bytes))
+
+    def refused(self, reason: str) -> None:
+        """The inputs were read and will not be trained on; exit with 65 after it."""
+        self._append("refused", durable=True, reason=reason[:4000])
+
+    def failed(self, cause: str = "unknown") -> None:
+        """The worker failed: deviceMemory, hostMemory or unknown; exit with 70 after it."""
+        self._append("failed", durable=True, cause=cause)
+
+    def completed(self) -> None:
+        """Everything that was asked for is done; exit with 0 after it."""
+        self._append("completed", durable=True)
+
+    def line(self, text: str) -> None:
+        """Append these very characters, whatever they are."""
+        self._write(text.encode("utf-8", "surrogateescape") + b"\n", durable=False)
+
+    def stop_requested(self) -> bool:
+        """Whether this worker was asked to stop; cheap enough for every micro-batch."""
+        if self._stop or self._control is None:
+            return self._stop
+        try:
+            found = os.stat(self._control)  # noqa: PTH116 - called often; Path would double its cost
+            if (found.st_ino, found.st_mtime_ns) != self._seen_control:
+                said = json.loads(Path(self._control).read_bytes())
+                self._stop = said.get("request") == "stop"
+                self._seen_control = (found.st_ino, found.st_mtime_ns)
+        except (OSError, ValueError):
+            return False  # no request yet
+        return self._stop
+
+    def _append(self, kind: str, *, durable: bool = False, **fields: object) -> None:
+        """Write one report; absent fields are left out."""
+        said: dict[str, object] = {"kind": kind, "at": self._clock()}
+        said.update({name: value for name, value in fields.items() if value is not None})
+        try:
+            text = _encode(said)
+        except ValueError:  # a number outside ``measured`` that is not finite
+            text = _encode(_plain(said))
+        # Half a character (a file name that is not UTF-8) becomes a question mark.
+        self._write(text.encode("utf-8", "replace") + b"\n", durable=durable)
+
+    def _write(self, line: bytes, *, durable: bool) -> None:
+        """Append ``line`` whole or not at all."""
+        with self._lock:
+            written = 0
+            try:
+                if self._torn:
+                    os.write(self._file, b"\n")
+                    self._torn = False
+                while written < len(line):
+                    written += os.write(self._file, line[written:])
+                if durable:
+                    os.fsync(self._file)
+            except OSError:
+                self.lost_lines += 1
+                if 0 < written < len(line):
+                    self._take_back(written)
+
+    def _take_back(self, written: int) -> None:
+        """Remove the beginning of a line that did not fit; else the next one starts anew."""
+        try:
+            os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+        except OSError:
+            self._torn = True
+
+
+def _cut_torn_line(file: int) -> None:
+    """Shorten ``file`` to its last whole line."""
+    found = os.fstat(file)
+    if not S_ISREG(found.st_mode):
+        return  # a device or a pipe keeps nothing
+    end = found.st_size
+    while end > 0:
+        start = max(0, end - _TAIL_BYTES)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < found.st_size:
+        os.ftruncate(file, end)
+
+
+def _numbers(measured: Mapping[str, object]) -> dict[str, object]:
+    """Every name with its number, in words where it is not finite; an absent one is left out."""
+    said: dict[str, object] = {}
+    for name, value in measured.items():
+        if type(value) is float and value - value == 0.0:  # finite
+            said[name] = value
+        elif value is not None:
+            said[name] = _number(value)
+    return said
+
+
+def _number(value: object) -> object:
+    """The number that ``value`` holds; where it holds none, words that the ledger rejects."""
+    try:
+        return _finite_or_words(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises the last one
+        return str(value)[:80]
+
+
+def _finite_or_words(value: float) -> float | str:
+    if value - value == 0.0:
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _plain(value: object) -> object:
+    """``value`` with nothing in it that JSON has no words for."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    return _finite_or_words(value) if isinstance(value, float) else _plain(_foreign(value))
+
+
+def _foreign(value: object) -> object:
+    """What a value of another library says: a count, a number or its text."""
+    for read in (operator.index, float):
+        try:
+            return read(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, RuntimeError):
+            continue
+    return str(value)
+
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_foreign
+).encode

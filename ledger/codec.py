@@ -1,0 +1,89 @@
+"""Events as bytes, each chained to its predecessor.
+
+The state of a stored event is the digest of its predecessor in the stream (32 bytes), then the
+event as JSON. The digest covers the bytes as they are stored, so no form of JSON is canonical.
+"""
+
+import hashlib
+from datetime import UTC, datetime
+
+from eventsourcing.persistence import StoredEvent
+from pydantic_core import from_json, to_json
+
+from ledger.errors import CorruptError
+from ledger.events import REGISTRY, Event, UnknownEvent
+
+DIGEST_BYTES = 32
+GENESIS = bytes(DIGEST_BYTES)  # what the first event of a stream holds for a predecessor
+_COLUMNS = {"originator_id", "originator_version"}
+
+
+def encode(event: Event, previous: bytes) -> StoredEvent:
+    """The event as it is stored after one whose digest is ``previous``."""
+    payload = event.model_dump_json(exclude=_COLUMNS, exclude_none=True).encode()
+    return StoredEvent(
+        event.originator_id, event.originator_version, event.TOPIC, previous + payload
+    )
+
+
+def digest(stored: StoredEvent) -> bytes:
+    """SHA-256 over everything that the stored event says, its predecessor's digest included."""
+    head = f"{stored.originator_id}\0{stored.originator_version}\0{stored.topic}\0"
+    return hashlib.sha256(head.encode() + stored.state).digest()
+
+
+def check_link(stored: StoredEvent, previous: bytes) -> None:
+    """Check that the event was stored after one whose digest is ``previous``.
+
+    Raises:
+        CorruptError: that one, or something before it, is not what it was.
+    """
+    if stored.state[:DIGEST_BYTES] != previous:
+        raise CorruptError(
+            f"version {stored.originator_version} of {stored.originator_id} does not follow what "
+            "is stored before it: an event was changed, removed or exchanged",
+            "run: trainledger audit verify",
+        )
+
+
+def decode(stored: StoredEvent) -> Event:
+    """The event that the stored bytes say; a topic of another version stays unknown, not lost.
+
+    Raises:
+        CorruptError: the bytes are not an event.
+    """
+    payload = stored.state[DIGEST_BYTES:]
+    stream, version = str(stored.originator_id), stored.originator_version
+    kind = REGISTRY.get(stored.topic)
+    if kind is None:
+        return UnknownEvent(
+            originator_id=stream,
+            originator_version=version,
+            timestamp=datetime.fromtimestamp(0, UTC),
+            principal="unknown",
+            topic=stored.topic,
+            payload=payload,
+        )
+    try:
+        return kind.model_validate(
+            {**from_json(payload), "originator_id": stream, "originator_version": version}
+        )
+    except (ValueError, TypeError):
+        raise CorruptError(
+            f"version {version} of {stream} is not a {stored.topic}",
+            "run: trainledger audit verify",
+        ) from None
+
+
+def plan_digest(plan: object) -> str:
+    """SHA-256 of a plan, equal for equal plans whatever the order of their fields."""
+    return hashlib.sha256(to_json(_sorted(plan), inf_nan_mode="strings")).hexdigest()
+
+
+def _sorted(value: object) -> object:
+    """``value`` with the keys of every mapping in order."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, (list, tuple)):
+        return [_sorted(each) for each in value]
+    return value

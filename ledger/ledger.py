@@ -1,0 +1,385 @@
+"""The ledger: the only way in, and the only way to follow what comes in.
+
+It folds what a decision needs (a run's life, the end of an attempt's stream), asks the pure rules
+for the events that follow, and stores them in one transaction, each chained to its predecessor.
+"""
+
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
+
+from ledger import attempt as attempts, codec, plan as plans, run as runs
+from ledger.attempt import AttemptHead
+from ledger.errors import FencedError, GapError, LedgerError, NotFoundError, TokenReusedError
+from ledger.events import (
+    Event,
+    Recorded,
+    ReportsClosed,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunSubmitted,
+    StepReported,
+    SubmissionAccepted,
+    TrainingBegan,
+    attempt_stream,
+    run_stream,
+    submission_stream,
+)
+from ledger.run import Ending, RunState, Stamp
+from ledger.store.recorder import LedgerRecorder
+
+Decision = Callable[[RunState, Stamp], list[Event]]
+TRIES = 5  # of a decision, when another writer was faster
+PAGE = 5_000
+TAIL = 500  # events of an attempt that are read to know its end
+TOKEN = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
+
+
+LAST_EVENTS = (SubmissionAccepted, ReportsClosed, RunCompleted, RunFailed, RunCancelled)
+
+
+class Submission(NamedTuple):
+    """What a submission token created."""
+
+    run_id: str
+    created: bool  # False: the token had created it before
+    position: int
+
+
+@dataclass
+class _Head:
+    """The end of one stream: what the next event follows and is chained to."""
+
+    version: int
+    digest: bytes
+
+
+class Ledger:
+    """An append-only ledger over one recorder; safe to use from any thread."""
+
+    def __init__(self, recorder: LedgerRecorder, *, clock: Callable[[], datetime]) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._lock = threading.RLock()  # one decision at a time
+        self._grown = threading.Condition()
+        self._position = recorder.max_notification_id() or 0
+        self._heads: dict[str, _Head] = {}
+        self._runs: dict[str, RunState] = {}
+        self._attempts: dict[str, AttemptHead] = {}
+
+    # -- writing
+
+    def submit(self, document: Any, *, token: str | None, principal: str) -> Submission:
+        """Accept a plan as a new run; the same token answers the run that it created before.
+
+        Raises:
+            PlanError: the plan cannot be run.
+            TokenReusedError: the token created a run from another plan.
+        """
+        if token is not None and not TOKEN.match(token):
+            raise LedgerError(
+                "a submission token has 1 to 100 letters, digits, dots, dashes and underscores"
+            )
+        plan, stated = plans.resolve(plans.parse(document))
+        token = token or secrets.token_hex(16)
+        digest = codec.plan_digest(plan)
+        with self._lock:
+            known = self._submission(token)
+            if known is not None:
+                return self._replayed(known, token, digest)
+            run_id = secrets.token_hex(8)
+            now = self._clock()
+            accepted = SubmissionAccepted(
+                originator_id=submission_stream(token),
+                originator_version=1,
+                timestamp=now,
+                principal=principal,
+                created_run=run_id,
+                plan_sha256=digest,
+            )
+            submitted = RunSubmitted(
+                originator_id=run_stream(run_id),
+                originator_version=1,
+                timestamp=now,
+                principal=principal,
+                submission_id=token,
+                plan=plan,
+                stated=tuple(stated),
+            )
+            self._store([accepted, submitted])
+            return Submission(run_id, created=True, position=self._position)
+
+    def decide(
+        self,
+        run_id: str,
+        decision: Decision,
+        *,
+        principal: str,
+        reported_at: datetime | None = None,
+    ) -> RunState:
+        """Store what ``decision`` makes of the run, and answer the state after it.
+
+        Raises:
+            NotFoundError: there is no such run.
+            RefusedError: the decision's own.
+        """
+        with self._lock:
+            for _ in range(TRIES):
+                state = self.run(run_id)
+                events = decision(state, Stamp(self._clock(), principal, reported_at))
+                if not events or self._try_to_store(events):
+                    return self.run(run_id)
+        raise LedgerError(f"run {run_id} is being changed by somebody else", "try again")
+
+    def record(self, run_id: str, attempt: int, *, first: int, lines: Sequence[str]) -> AttemptHead:
+        """Take lines of a worker's spool, the first of which has the number ``first``.
+
+        Lines that were taken before are compared and skipped, so a batch may be sent again.
+
+        Raises:
+            FencedError: the attempt is closed, or is not the run's newest.
+            GapError: lines were left out, or a line said something else before.
+        """
+        with self._lock:
+            for _ in range(TRIES):
+                state, head = self._open(run_id, attempt)
+                new = self._untaken(head, first, lines)
+                events = list(self._taken(state, head, new))
+                if not events or self._try_to_store(events):
+                    return self.attempt(run_id, attempt)
+        raise LedgerError(f"attempt {attempt} of run {run_id} has another writer", "try again")
+
+    def close_attempt(
+        self,
+        run_id: str,
+        *,
+        ending: Ending,
+        last_sign_at: datetime,
+        principal: str,
+        reported_at: datetime | None = None,
+    ) -> RunState:
+        """End the open attempt and its run, and fence its reports, in one transaction."""
+
+        def decision(state: RunState, stamp: Stamp) -> list[Event]:
+            if state.open_attempt is None:
+                return []
+            head = self.attempt(run_id, state.open_attempt.number)
+            story = runs.close_attempt(
+                state, stamp, ending=ending, lines=head.lines, last_sign_at=last_sign_at
+            )
+            return [attempts.close(head, stamp._replace(reported_at=None)), *story]
+
+        return self.decide(run_id, decision, principal=principal, reported_at=reported_at)
+
+    # -- reading what a decision needs
+
+    def run(self, run_id: str) -> RunState:
+        """The state of a run.
+
+        Raises:
+            NotFoundError: there is no such run.
+        """
+        with self._lock:
+            if run_id not in self._runs:
+                state = None
+                for event in self._stream(run_stream(run_id)):
+                    state = runs.evolve(state, event)
+                if state is None:
+                    raise NotFoundError(f"there is no run {run_id}", "see: trainledger runs list")
+                self._runs[run_id] = state
+            return self._runs[run_id]
+
+    def attempt(self, run_id: str, attempt: int) -> AttemptHead:
+        """The end of what attempt ``attempt`` reported."""
+        stream = attempt_stream(run_id, attempt)
+        with self._lock:
+            if stream not in self._attempts:
+                events = self._tail(stream)
+                skipped = events[0].originator_version - 1 if events else 0
+                head = AttemptHead(stream, lines=skipped)
+                for event in events:
+                    head = attempts.evolve(head, event)
+                self._attempts[stream] = head
+            return self._attempts[stream]
+
+    def open_runs(self) -> list[str]:
+        """Every run that has not ended, oldest first."""
+        ends = {RunCompleted.TOPIC, RunFailed.TOPIC, RunCancelled.TOPIC}
+        unfinished: dict[str, None] = {}
+        after = 0
+        while page := self._recorder.select_notifications(
+            after, PAGE, topics=[RunSubmitted.TOPIC, *sorted(ends)], inclusive_of_start=False
+        ):
+            for each in page:
+                run_id = str(each.originator_id).split("/")[1]
+                if each.topic in ends:
+                    unfinished.pop(run_id, None)
+                else:
+                    unfinished[run_id] = None
+            after = page[-1].id
+        return list(unfinished)
+
+    # -- following
+
+    def position(self) -> int:
+        """The position of the newest event; 0 while there is none."""
+        return self._position
+
+    def read(self, after: int, limit: int) -> list[Recorded]:
+        """Events after a position, in order."""
+        return _recorded(
+            self._recorder.select_notifications(after, limit, inclusive_of_start=False)
+        )
+
+    def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
+        """Events of one run and its attempts after a position, in order."""
+        return _recorded(self._recorder.select_family(run_stream(run_id), gt=after, limit=limit))
+
+    def read_stored(self, after: int, limit: int) -> Sequence[Notification]:
+        """Events after a position as they are stored, for whoever checks the bytes."""
+        return self._recorder.select_notifications(after, limit, inclusive_of_start=False)
+
+    def wait_beyond(self, position: int, timeout: float) -> bool:
+        """Wait until there is an event after ``position``; False after ``timeout`` seconds."""
+        with self._grown:
+            return self._grown.wait_for(lambda: self._position > position, timeout)
+
+    # -- inside
+
+    def _open(self, run_id: str, attempt: int) -> tuple[RunState, AttemptHead]:
+        state = self.run(run_id)
+        open_attempt = state.open_attempt
+        if open_attempt is None or open_attempt.number != attempt:
+            raise FencedError(f"attempt {attempt} of run {run_id} is closed")
+        return state, self.attempt(run_id, attempt)
+
+    def _untaken(self, head: AttemptHead, first: int, lines: Sequence[str]) -> Sequence[str]:
+        """The part of ``lines`` that is new."""
+        if first > head.lines + 1:
+            raise GapError(
+                f"line {first} came, but line {head.lines + 1} is the next one", head.lines
+            )
+        known = min(head.lines - first + 1, len(lines))
+        if known > 0:
+            stored = self._recorder.select_events(head.stream, gt=first - 1, lte=first - 1 + known)
+            for event, line in zip(map(codec.decode, stored), lines[:known], strict=True):
+                if not attempts.says_the_same(event, line):
+                    raise GapError(
+                        f"line {event.originator_version} said something else before", head.lines
+                    )
+        return lines[max(known, 0) :]
+
+    def _taken(self, state: RunState, head: AttemptHead, lines: Sequence[str]) -> Iterator[Event]:
+        """The events that ``lines`` are, with the phase that the first word of training begins."""
+        stamp = Stamp(self._clock(), f"attempt/{head.stream.rpartition('/a')[2]}")
+        for line in lines:
+            event = attempts.take(head, line, stamp)
+            if not head.has_trained and isinstance(event, (TrainingBegan, StepReported)):
+                yield from runs.begin_training(state, stamp._replace(reported_at=event.reported_at))
+            yield event
+            head = attempts.evolve(head, event)
+
+    def _replayed(self, known: SubmissionAccepted, token: str, digest: str) -> Submission:
+        if known.plan_sha256 != digest:
+            raise TokenReusedError(
+                f"submission {token} created run {known.created_run} from another plan "
+                f"(its digest is {known.plan_sha256[:12]}, this one's {digest[:12]})",
+                "use a new token for another plan",
+            )
+        return Submission(known.created_run, created=False, position=self._position)
+
+    def _submission(self, token: str) -> SubmissionAccepted | None:
+        found = list(self._stream(submission_stream(token)))
+        return found[0] if found and isinstance(found[0], SubmissionAccepted) else None
+
+    def _stream(self, stream: str) -> Iterator[Event]:
+        """Every event of a stream, in order.
+
+        Raises:
+            CorruptError: one of them does not hold the digest of its predecessor.
+        """
+        after, digest = 0, codec.GENESIS
+        while page := self._recorder.select_events(stream, gt=after, limit=PAGE):
+            for stored in page:
+                codec.check_link(stored, digest)
+                digest = codec.digest(stored)
+                yield codec.decode(stored)
+            after = page[-1].originator_version
+
+    def _tail(self, stream: str) -> list[Event]:
+        """The newest events of an attempt's stream, back to its newest step at least.
+
+        An attempt may have reported a million steps, and the next line is judged by the last one.
+        """
+        limit = TAIL
+        while True:
+            newest = self._recorder.select_events(stream, desc=True, limit=limit)
+            events = [codec.decode(stored) for stored in reversed(newest)]
+            if len(events) < limit or any(isinstance(event, StepReported) for event in events):
+                return events
+            limit *= 10
+
+    def _try_to_store(self, events: list[Event]) -> bool:
+        """Store the events; False, with everything cached forgotten, if another was faster."""
+        try:
+            self._store(events)
+        except IntegrityError:
+            for stream in {event.originator_id for event in events}:
+                self._forget(stream)
+            return False
+        return True
+
+    def _store(self, events: list[Event]) -> None:
+        heads: dict[str, _Head] = {}
+        stored = [self._chained(event, heads) for event in events]
+        positions = self._recorder.insert_events(stored)
+        self._heads |= heads
+        for event in events:
+            self._remember(event)
+        with self._grown:
+            self._position = max(self._position, *(positions or ()))
+            self._grown.notify_all()
+
+    def _chained(self, event: Event, heads: dict[str, _Head]) -> StoredEvent:
+        """The event as it is stored after the newest of its stream."""
+        stream = event.originator_id
+        head = heads.get(stream) or replace(self._head(stream))
+        stored = codec.encode(event, head.digest)
+        heads[stream] = _Head(event.originator_version, codec.digest(stored))
+        return stored
+
+    def _head(self, stream: str) -> _Head:
+        if stream not in self._heads:
+            newest = self._recorder.select_events(stream, desc=True, limit=1)
+            self._heads[stream] = (
+                _Head(newest[0].originator_version, codec.digest(newest[0]))
+                if newest
+                else _Head(0, codec.GENESIS)
+            )
+        return self._heads[stream]
+
+    def _remember(self, event: Event) -> None:
+        """Bring the cached states up to ``event``; what is over is not kept."""
+        stream, run_id = event.originator_id, event.run_id
+        if stream in self._attempts:
+            self._attempts[stream] = attempts.evolve(self._attempts[stream], event)
+        if stream == run_stream(run_id) and run_id in self._runs:
+            self._runs[run_id] = runs.evolve(self._runs[run_id], event)
+        if isinstance(event, LAST_EVENTS):
+            self._forget(stream)
+
+    def _forget(self, stream: str) -> None:
+        self._heads.pop(stream, None)
+        self._attempts.pop(stream, None)
+        self._runs.pop(stream.split("/")[1], None)
+
+
+def _recorded(notifications: Sequence[Notification]) -> list[Recorded]:
+    return [Recorded(each.id, codec.decode(each)) for each in notifications]

@@ -1,0 +1,34 @@
+"""Events in memory: for tests, and for replays that nobody keeps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
+from eventsourcing.popo import POPOApplicationRecorder
+
+from ledger.store.recorder import LedgerRecorder, in_family
+
+
+class MemoryRecorder(LedgerRecorder, POPOApplicationRecorder):
+    """The library's recorder in memory, which here refuses holes as the databases do."""
+
+    subscribe = LedgerRecorder.subscribe
+
+    def _assert_uniqueness(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> None:
+        super()._assert_uniqueness(stored_events, **kwargs)
+        ends: dict[str, int] = {}
+        for each in stored_events:
+            stream = str(each.originator_id)
+            end = ends.get(stream, len(self._stored_events_index[stream]))
+            if each.originator_version != end + 1:
+                raise IntegrityError(
+                    f"version {each.originator_version} of {stream} does not follow {end}"
+                )
+            ends[stream] = each.originator_version
+
+    def select_family(self, stream: str, *, gt: int, limit: int) -> Sequence[Notification]:
+        """Events of ``stream`` and of the streams below it after position ``gt``, in order."""
+        later = self.select_notifications(
+            gt, len(self._stored_events) + 1, inclusive_of_start=False
+        )
+        return [each for each in later if in_family(stream, str(each.originator_id))][:limit]

@@ -1,0 +1,1 @@
+"""Read models: folds over the ledger that can be thrown away and rebuilt."""

@@ -1,0 +1,315 @@
+"""Makers of events with defaults: a test states only what it is about.
+
+``recorded`` gives events their places: versions in their streams, positions in the ledger, and one
+second more on the clock for each event that states no time of its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ledger import events, plan
+from ledger.events import Event, Recorded
+
+RUN = "00000000000000aa"
+START = datetime(2026, 12, 1, 8, 0, 0, tzinfo=UTC)
+UNTIMED = datetime(1970, 1, 1, tzinfo=UTC)  # recorded() puts a time in its place
+PRINCIPAL = "tester"
+
+Made = Event | Sequence["Made"]
+
+
+def moment(seconds: float) -> datetime:
+    """The time so many seconds after the start of every test."""
+    return START + timedelta(seconds=seconds)
+
+
+def recorded(*made: Made, after: Sequence[Recorded] = ()) -> list[Recorded]:
+    """The events in this order, continuing the history ``after``; only the new ones are answered."""
+    versions = Counter(each.event.originator_id for each in after)
+    position = after[-1].position if after else 0
+    history = []
+    for position, event in enumerate(_flat(made), start=position + 1):  # noqa: B020
+        stream = event.originator_id
+        versions[stream] += 1
+        changes: dict[str, Any] = {"originator_version": versions[stream]}
+        if event.timestamp == UNTIMED:
+            changes["timestamp"] = moment(position - 1)
+        history.append(Recorded(position, event.model_copy(update=changes)))
+    return history
+
+
+def _flat(made: Iterable[Made]) -> Iterable[Event]:
+    for each in made:
+        if isinstance(each, Event):
+            yield each
+        else:
+            yield from _flat(each)
+
+
+def _common(stream: str, at: float | None) -> dict[str, Any]:
+    """Fields that every event has; ``at`` is in seconds after the start."""
+    return {
+        "originator_id": stream,
+        "originator_version": 1,
+        "timestamp": UNTIMED if at is None else moment(at),
+        "principal": PRINCIPAL,
+    }
+
+
+def _life(run: str, at: float | None) -> dict[str, Any]:
+    return _common(events.run_stream(run), at)
+
+
+def _report(run: str, attempt: int, at: float | None) -> dict[str, Any]:
+    return _common(events.attempt_stream(run, attempt), at)
+
+
+# -- the life of a run -----------------------------------------------------------------------------
+
+
+def document(**fields: Any) -> dict[str, Any]:
+    """A resolved plan; ``fields`` in the plan's own words replace or add parts."""
+    base: dict[str, Any] = {"baseModel": "tiny", "dataset": "rows.jsonl", "engine": "sim"}
+    return plan.resolve(plan.parse(base | fields))[0]
+
+
+def submitted(run: str = RUN, at: float | None = None, **fields: Any) -> events.RunSubmitted:
+    base: dict[str, Any] = {"baseModel": "tiny", "dataset": "rows.jsonl", "engine": "sim"}
+    resolved, stated = plan.resolve(plan.parse(base | fields))
+    return events.RunSubmitted(
+        **_life(run, at), submission_id=f"submission-{run}", plan=resolved, stated=tuple(stated)
+    )
+
+
+def phase(
+    name: events.PhaseName, run: str = RUN, at: float | None = None, waiting_for: str | None = None
+) -> events.PhaseChanged:
+    return events.PhaseChanged(**_life(run, at), phase=name, waiting_for=waiting_for)
+
+
+def opened(
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    devices: Sequence[str] = ("cpu:0",),
+) -> events.AttemptOpened:
+    return events.AttemptOpened(
+        **_life(run, at),
+        attempt=attempt,
+        devices=tuple(devices),
+        launcher="local",
+        token_sha256="0" * 64,
+    )
+
+
+def started(attempt: int = 1, run: str = RUN, at: float | None = None) -> events.JobStarted:
+    return events.JobStarted(**_life(run, at), attempt=attempt, host="here", pid=4711)
+
+
+def cancel_requested(run: str = RUN, at: float | None = None) -> events.CancelRequested:
+    return events.CancelRequested(**_life(run, at))
+
+
+def closed(
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    last_sign: float | None = None,
+    end_class: events.EndClass = "completed",
+    **fields: Any,
+) -> events.AttemptClosed:
+    """The end of an attempt; without ``last_sign`` it lived until it was closed."""
+    common = _life(run, at)
+    alive = moment(last_sign) if last_sign is not None else moment(10**9)
+    said: dict[str, Any] = {"lines": 0, "reason": "the work was done"} | fields
+    return events.AttemptClosed(
+        **common, attempt=attempt, end_class=end_class, last_sign_at=alive, **said
+    )
+
+
+def completed(run: str = RUN, at: float | None = None) -> events.RunCompleted:
+    return events.RunCompleted(**_life(run, at))
+
+
+def failed(run: str = RUN, at: float | None = None, **fields: Any) -> events.RunFailed:
+    said: dict[str, Any] = {
+        "code": "deviceMemory",
+        "end_class": "resource",
+        "reason": "the device ran out of memory",
+        "advice": "use a smaller micro-batch",
+    }
+    return events.RunFailed(**_life(run, at), **(said | fields))
+
+
+def cancelled(run: str = RUN, at: float | None = None) -> events.RunCancelled:
+    return events.RunCancelled(**_life(run, at))
+
+
+# -- what an attempt reported ----------------------------------------------------------------------
+
+
+def began(
+    total_steps: int | None = None, attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.TrainingBegan:
+    return events.TrainingBegan(**_report(run, attempt, at), total_steps=total_steps)
+
+
+def stage(
+    name: str,
+    completed: int | None = None,
+    total: int | None = None,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+) -> events.StageReported:
+    return events.StageReported(
+        **_report(run, attempt, at), stage=name, completed=completed, total=total
+    )
+
+
+def step(
+    number: int,
+    measured: dict[str, Any] | None = None,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    reward_terms: dict[str, Any] | None = None,
+    step_seconds: float | None = None,
+    **named: float,
+) -> events.StepReported:
+    """An update; its loss is 1 / step unless ``measured`` or names say something else."""
+    if measured is None:
+        measured = named or {"loss": 1 / number}
+    return events.StepReported(
+        **_report(run, attempt, at),
+        step=number,
+        measured=measured,
+        reward_terms=reward_terms,
+        step_seconds=step_seconds,
+    )
+
+
+def steps(to: int, first: int = 1, attempt: int = 1, run: str = RUN) -> list[events.StepReported]:
+    return [step(number, attempt=attempt, run=run) for number in range(first, to + 1)]
+
+
+def validation(
+    number: int,
+    measured: dict[str, Any] | None = None,
+    dataset: str | None = None,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    **named: float,
+) -> events.ValidationReported:
+    return events.ValidationReported(
+        **_report(run, attempt, at),
+        step=number,
+        dataset=dataset,
+        measured=measured if measured is not None else named,
+    )
+
+
+def restored(
+    step: int, attempt: int = 2, run: str = RUN, at: float | None = None
+) -> events.Restored:
+    return events.Restored(**_report(run, attempt, at), step=step)
+
+
+def rejected(
+    reason: str, attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.LineRejected:
+    return events.LineRejected(**_report(run, attempt, at), reason=reason, text="{")
+
+
+def model(
+    step: int | None = None, attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.ModelRegistered:
+    return events.ModelRegistered(
+        **_report(run, attempt, at),
+        path="/out/model.safetensors",
+        step=step,
+        sha256="a" * 64,
+        size_bytes=1234,
+    )
+
+
+def hparams(
+    values: dict[str, Any], attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.HparamsResolved:
+    return events.HparamsResolved(**_report(run, attempt, at), values=values)
+
+
+def memory(
+    peak_bytes: dict[str, int], attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.MemoryMeasured:
+    return events.MemoryMeasured(**_report(run, attempt, at), peak_bytes=peak_bytes)
+
+
+def reports_closed(
+    attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.ReportsClosed:
+    return events.ReportsClosed(**_report(run, attempt, at))
+
+
+# -- whole histories -------------------------------------------------------------------------------
+
+
+def training(run: str = RUN, **fields: Any) -> list[Event]:
+    """A run from its submission until its first update is being computed."""
+    return [
+        submitted(run, **fields),
+        phase("WAITING", run),
+        opened(1, run),
+        phase("QUEUED", run),
+        started(1, run),
+        phase("PREPARING", run),
+        began(run=run),
+        phase("TRAINING", run),
+    ]
+
+
+def retried(attempt: int, step: int, run: str = RUN) -> list[Event]:
+    """The attempt before is lost, and ``attempt`` goes on from the state as of ``step``."""
+    return [
+        closed(attempt - 1, run, end_class="infrastructure", reason="the job was lost"),
+        reports_closed(attempt - 1, run),
+        phase("WAITING", run),
+        opened(attempt, run),
+        started(attempt, run),
+        restored(step, attempt, run),
+        began(attempt=attempt, run=run),
+        phase("TRAINING", run),
+    ]
+
+
+class History:
+    """A ledger in memory: what a projection reads from, for tests."""
+
+    def __init__(self, *made: Made) -> None:
+        self.events: list[Recorded] = recorded(*made)
+
+    def add(self, *made: Made) -> list[Recorded]:
+        """Append events; only the new ones are answered."""
+        new = recorded(*made, after=self.events)
+        self.events = self.events + new
+        return new
+
+    def position(self) -> int:
+        """The newest position."""
+        return self.events[-1].position if self.events else 0
+
+    def read(self, after: int, limit: int) -> list[Recorded]:
+        """Events beyond ``after``, in order."""
+        return [each for each in self.events if each.position > after][:limit]
+
+    def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
+        """Events of one run beyond ``after``, in order."""
+        mine = [e for e in self.events if e.position > after and e.event.run_id == run_id]
+        return mine[:limit]
+
+    def wait_beyond(self, position: int, timeout: float) -> bool:  # noqa: ARG002
+        """True when there is an event beyond ``position``; an idle reader looks again at once."""
+        return self.position() > position
