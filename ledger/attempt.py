@@ -5,9 +5,8 @@ report, or that contradicts an earlier one, is kept as rejected: nothing that a 
 and nothing wrong counts.
 """
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ledger import reports
 from ledger.events import (
@@ -53,8 +52,7 @@ EVENT_OF: dict[str, type[Event]] = {
 Said = Literal["completed", "refused", "failed"]
 
 
-@dataclass(frozen=True)
-class AttemptHead:
+class AttemptHead(NamedTuple):
     """The end of an attempt's stream: as much of it as the next line needs."""
 
     stream: str
@@ -177,7 +175,7 @@ def evolve(head: AttemptHead, event: Event) -> AttemptHead:
             changes = {"closed": True}  # it is no line, and no sign of life
         case _:
             changes |= _last_words(event)
-    return replace(head, **changes)
+    return head._replace(**changes)
 
 
 def _last_words(event: Event) -> dict[str, Any]:

@@ -40,6 +40,10 @@ class PlanError(RefusedError):
         self.faults = faults
 
 
+class EndedError(RefusedError):
+    """The run has ended, and what has ended never changes."""
+
+
 class TokenReusedError(RefusedError):
     """The submission token created a run from another plan."""
 

@@ -42,7 +42,8 @@ TAIL = 500  # events of an attempt that are read to know its end
 TOKEN = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
 
 
-LAST_EVENTS = (SubmissionAccepted, ReportsClosed, RunCompleted, RunFailed, RunCancelled)
+ENDS = (RunCompleted, RunFailed, RunCancelled)
+LIFE_TOPICS = [kind.TOPIC for kind in (RunSubmitted, *ENDS)]
 
 
 class Submission(NamedTuple):
@@ -73,6 +74,7 @@ class Ledger:
         self._heads: dict[str, _Head] = {}
         self._runs: dict[str, RunState] = {}
         self._attempts: dict[str, AttemptHead] = {}
+        self._unfinished = self._find_unfinished()
 
     # -- writing
 
@@ -150,10 +152,10 @@ class Ledger:
         with self._lock:
             for _ in range(TRIES):
                 state, head = self._open(run_id, attempt)
-                new = self._untaken(head, first, lines)
-                events = list(self._taken(state, head, new))
+                events, head = self._taken(state, head, self._untaken(head, first, lines))
                 if not events or self._try_to_store(events):
-                    return self.attempt(run_id, attempt)
+                    self._attempts[head.stream] = head
+                    return head
         raise LedgerError(f"attempt {attempt} of run {run_id} has another writer", "try again")
 
     def close_attempt(
@@ -211,20 +213,8 @@ class Ledger:
 
     def open_runs(self) -> list[str]:
         """Every run that has not ended, oldest first."""
-        ends = {RunCompleted.TOPIC, RunFailed.TOPIC, RunCancelled.TOPIC}
-        unfinished: dict[str, None] = {}
-        after = 0
-        while page := self._recorder.select_notifications(
-            after, PAGE, topics=[RunSubmitted.TOPIC, *sorted(ends)], inclusive_of_start=False
-        ):
-            for each in page:
-                run_id = str(each.originator_id).split("/")[1]
-                if each.topic in ends:
-                    unfinished.pop(run_id, None)
-                else:
-                    unfinished[run_id] = None
-            after = page[-1].id
-        return list(unfinished)
+        with self._lock:
+            return list(self._unfinished)
 
     # -- following
 
@@ -253,6 +243,22 @@ class Ledger:
 
     # -- inside
 
+    def _find_unfinished(self) -> dict[str, None]:
+        """Every run that began and did not end, in the order in which they began."""
+        unfinished: dict[str, None] = {}
+        after = 0
+        while page := self._recorder.select_notifications(
+            after, PAGE, topics=LIFE_TOPICS, inclusive_of_start=False
+        ):
+            for each in page:
+                run_id = str(each.originator_id).split("/")[1]
+                if each.topic == RunSubmitted.TOPIC:
+                    unfinished[run_id] = None
+                else:
+                    unfinished.pop(run_id, None)
+            after = page[-1].id
+        return unfinished
+
     def _open(self, run_id: str, attempt: int) -> tuple[RunState, AttemptHead]:
         state = self.run(run_id)
         open_attempt = state.open_attempt
@@ -276,15 +282,22 @@ class Ledger:
                     )
         return lines[max(known, 0) :]
 
-    def _taken(self, state: RunState, head: AttemptHead, lines: Sequence[str]) -> Iterator[Event]:
-        """The events that ``lines`` are, with the phase that the first word of training begins."""
+    def _taken(
+        self, state: RunState, head: AttemptHead, lines: Sequence[str]
+    ) -> tuple[list[Event], AttemptHead]:
+        """The events that ``lines`` are, and the head after them.
+
+        The first word of training changes the run's phase, in the same transaction.
+        """
         stamp = Stamp(self._clock(), f"attempt/{head.stream.rpartition('/a')[2]}")
+        events: list[Event] = []
         for line in lines:
             event = attempts.take(head, line, stamp)
             if not head.has_trained and isinstance(event, (TrainingBegan, StepReported)):
-                yield from runs.begin_training(state, stamp._replace(reported_at=event.reported_at))
-            yield event
+                events += runs.begin_training(state, stamp._replace(reported_at=event.reported_at))
+            events.append(event)
             head = attempts.evolve(head, event)
+        return events, head
 
     def _replayed(self, known: SubmissionAccepted, token: str, digest: str) -> Submission:
         if known.plan_sha256 != digest:
@@ -366,13 +379,15 @@ class Ledger:
         return self._heads[stream]
 
     def _remember(self, event: Event) -> None:
-        """Bring the cached states up to ``event``; what is over is not kept."""
+        """Bring the cached run up to ``event``; what is over is not kept."""
         stream, run_id = event.originator_id, event.run_id
-        if stream in self._attempts:
-            self._attempts[stream] = attempts.evolve(self._attempts[stream], event)
         if stream == run_stream(run_id) and run_id in self._runs:
             self._runs[run_id] = runs.evolve(self._runs[run_id], event)
-        if isinstance(event, LAST_EVENTS):
+        if isinstance(event, RunSubmitted):
+            self._unfinished[run_id] = None
+        if isinstance(event, ENDS):
+            self._unfinished.pop(run_id, None)
+        if isinstance(event, (SubmissionAccepted, ReportsClosed, *ENDS)):
             self._forget(stream)
 
     def _forget(self, stream: str) -> None:

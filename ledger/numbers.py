@@ -35,6 +35,8 @@ def numbers(value: Any) -> dict[str, float]:
     """
     if not isinstance(value, dict):
         raise ValueError(f"expected names with numbers, got {value!r:.40}")  # noqa: TRY004
+    if {float}.issuperset(map(type, value.values())):  # by far the most common, and 10 times faster
+        return value
     return {key: number(key, each) for key, each in value.items() if each is not None}
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ledger.errors import RefusedError
+from ledger.errors import EndedError, RefusedError
 from ledger.events import (
     AttemptClosed,
     AttemptOpened,
@@ -232,10 +232,10 @@ def request_cancel(state: RunState, stamp: Stamp) -> list[Event]:
     """Ask for the run to end: at once when it holds nothing, else when its job has stopped.
 
     Raises:
-        RefusedError: the run has ended. Asking twice is not an error and changes nothing.
+        EndedError: the run has ended. Asking twice is not an error and changes nothing.
     """
     if state.has_ended:
-        raise RefusedError(
+        raise EndedError(
             f"run {state.run_id} has ended: it is {state.phase}", "start it again as a new run"
         )
     story = Story(state, stamp)

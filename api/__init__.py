@@ -1,0 +1,1 @@
+"""The server: HTTP over the ledger and its projections, composed in one process."""

@@ -1,0 +1,1 @@
+"""HTTP routes, one module for each thing that is asked."""

@@ -1,0 +1,86 @@
+"""Deliveries of runners: lines of spools, signs of life, and how a worker ended."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from starlette.concurrency import run_in_threadpool
+
+from api.auth import bearer
+from api.problems import UNAUTHORIZED, ProblemError
+from api.routes.service import service_of
+from api.service import Service
+from api.wire import Json
+from engine.dispatch.dispatcher import Runner
+from engine.failures import Exit
+from ledger.reports import LAST_SECOND
+
+router = APIRouter(prefix="/v1/runs")
+Seconds = Annotated[float, Field(ge=0, le=LAST_SECOND)]  # since 1970 UTC
+
+
+class Part(BaseModel):
+    """A part of a delivery."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+
+
+class RunnerPart(Part):
+    """What the runner says of itself."""
+
+    host: str
+    pid: int
+    started_at: Seconds
+    now: Seconds
+
+
+class ExitPart(Part):
+    """How the runner saw the worker end."""
+
+    code: int | None
+    signal: int | None
+    at: Seconds | None
+    oom_killed: bool | None
+    seen: bool
+
+
+class Delivery(Part):
+    """One delivery; without lines it is a sign of life."""
+
+    first: Annotated[int, Field(ge=1)]  # number of the first line
+    lines: list[str]
+    runner: RunnerPart
+    exit: ExitPart | None = None
+
+
+@router.post("/{run_id}/attempts/{attempt}/reports")
+async def deliver(run_id: str, attempt: int, request: Request) -> Json:
+    """Take a delivery. Sending it again, after an answer was lost, changes nothing."""
+    service = service_of(request)
+    if not service.dispatcher.admits(run_id, attempt, bearer(request)):
+        raise ProblemError(UNAUTHORIZED, "the token is not the one of this attempt")
+    delivery = Delivery.model_validate_json(await request.body())
+    return await run_in_threadpool(_hear, service, run_id, attempt, delivery)
+
+
+def _hear(service: Service, run_id: str, attempt: int, delivery: Delivery) -> Json:
+    answer = service.dispatcher.hear(
+        run_id,
+        attempt,
+        runner=Runner(delivery.runner.host, delivery.runner.pid, _time(delivery.runner.started_at)),
+        first=delivery.first,
+        lines=delivery.lines,
+        seen=None if delivery.exit is None else _exit(delivery.exit),
+    )
+    return Json(answer._asdict())
+
+
+def _exit(part: ExitPart) -> tuple[Exit, datetime | None]:
+    seen = Exit(part.code, part.signal, part.oom_killed, part.seen)
+    return seen, None if part.at is None else _time(part.at)
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

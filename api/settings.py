@@ -1,0 +1,89 @@
+"""Settings of the server: environment over ``trainledger.toml`` in its home over defaults."""
+
+import os
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+CLIENT_NAMES = frozenset(
+    {
+        "TRAINLEDGER_URL",
+        "TRAINLEDGER_TOKEN",
+        "TRAINLEDGER_DISABLE_PROMPTS",
+    }
+)  # of the command line, which may share its environment with the server
+
+
+def _devices_here() -> tuple[str, ...]:
+    """One slot for each GPU whose driver says that it is here, else one for each CPU."""
+    gpus = Path("/proc/driver/nvidia/gpus")
+    count = len(list(gpus.iterdir())) if gpus.is_dir() else 0
+    if count:
+        return tuple(f"cuda:{n}" for n in range(count))
+    return tuple(f"cpu:{n}" for n in range(os.cpu_count() or 1))
+
+
+class Settings(BaseSettings):
+    """What a deployment may choose; a name that is not here is an error."""
+
+    model_config = SettingsConfigDict(env_prefix="TRAINLEDGER_", extra="forbid", frozen=True)
+
+    home: Path = Field(
+        default_factory=lambda: Path.home() / ".trainledger",
+        description="Folder of the ledger, its projections and the attempts' files.",
+    )
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(
+        default=0, ge=0, le=65535, description="Port; 0 takes the last one, or a free one."
+    )
+    devices: tuple[str, ...] = Field(
+        default_factory=_devices_here,
+        description="Device slots, for example cuda:0 or cpu:0; all that are found by default.",
+    )
+    synchronous: Literal["FULL", "NORMAL"] = Field(
+        default="FULL",
+        description="FULL syncs each commit; NORMAL may lose the newest ones when power fails.",
+    )
+    allow_command_engine: bool = Field(
+        default=False,
+        description="Let plans bring their own program although others than this machine may ask.",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment first, then the file in the home that it names."""
+        home = os.environ.get("TRAINLEDGER_HOME", "~/.trainledger")
+        file = Path(home).expanduser() / "trainledger.toml"
+        return (
+            init_settings,
+            env_settings,
+            TomlConfigSettingsSource(settings_cls, toml_file=file),
+        )
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        known = {f"TRAINLEDGER_{name.upper()}" for name in type(self).model_fields} | CLIENT_NAMES
+        for name in os.environ:
+            if name.startswith("TRAINLEDGER_") and name not in known:
+                raise ValueError(f"{name} is no setting; known are {', '.join(sorted(known))}")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return self.host in LOOPBACK

@@ -1,0 +1,85 @@
+"""JSON as the outside sees it: camelCase names, and strings for numbers that are not finite."""
+
+from functools import cache
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from ledger.events import (
+    Event,
+    Recorded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    attempt_of,
+)
+
+TERMINAL_PHASES = {RunCompleted: "COMPLETED", RunFailed: "FAILED", RunCancelled: "CANCELLED"}
+_NOT_TOLD = {
+    "originator_id",
+    "originator_version",
+    "timestamp",
+    "reported_at",
+    "token_sha256",
+}
+
+
+class Json(Response):
+    """A JSON answer."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The bytes of ``content``."""
+        return dump(content)
+
+
+def dump(value: Any) -> bytes:
+    """``value`` as strict JSON."""
+    return to_json(value, inf_nan_mode="strings", timedelta_mode="float")
+
+
+def kind(event: Event) -> str:
+    """The name of an event as streams say it, for example ``stepReported``."""
+    return _kind(type(event))
+
+
+def tell(recorded: Recorded) -> dict[str, Any]:
+    """An event as streams say it."""
+    position, event = recorded
+    told: dict[str, Any] = {
+        "position": position,
+        "runId": event.run_id,
+        "kind": kind(event),
+        "at": event.at,
+    }
+    attempt = attempt_of(event.originator_id)
+    if attempt is not None:
+        told["attempt"] = attempt
+    told |= {
+        to_camel_cached(name): value
+        for name, value in event.model_dump(exclude=_NOT_TOLD, exclude_none=True).items()
+    }
+    if type(event) in TERMINAL_PHASES:
+        told |= {"terminal": True, "phase": TERMINAL_PHASES[type(event)]}
+    if isinstance(event, RunFailed):
+        told["failure"] = {
+            "code": event.code,
+            "class": event.end_class,
+            "reason": event.reason,
+            "advice": event.advice,
+        }
+    return told
+
+
+@cache
+def to_camel_cached(name: str) -> str:
+    """The camelCase form of a field's name."""
+    return to_camel(name)
+
+
+@cache
+def _kind(kind_: type[Event]) -> str:
+    return kind_.__name__[0].lower() + kind_.__name__[1:]

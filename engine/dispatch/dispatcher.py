@@ -1,0 +1,313 @@
+"""The process manager: claims devices, launches attempts, hears their reports, ends them.
+
+Its to-do is whatever the ledger says has not ended, so a restart forgets nothing: an attempt that
+was open is adopted, and a launch that was half done is done again (launching is idempotent).
+"""
+
+import hashlib
+import hmac
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from engine.dispatch.launcher import JobRef, JobState, Launcher, LaunchRequest
+from engine.dispatch.pool import DevicePool
+from engine.dispatch.watch import Verdict, Watch
+from engine.failures import Exit, Failure, ending
+from ledger import run as runs
+from ledger.attempt import AttemptHead
+from ledger.errors import FencedError, RefusedError
+from ledger.ledger import Ledger
+from ledger.run import Attempt, Ending, Phase, RunState
+
+PRINCIPAL = "dispatch"
+TICK_SECONDS = 0.2
+CANCEL_SLACK_SECONDS = 10.0  # beyond the worker's grace, until the launcher is asked to end it
+
+
+class Runner(NamedTuple):
+    """What a runner says of itself with each delivery."""
+
+    host: str
+    pid: int
+    started_at: datetime
+
+
+class Answer(NamedTuple):
+    """What a runner hears after a delivery."""
+
+    taken: int  # number of the last line that the ledger has
+    request: str | None  # "stop", or nothing
+    closed: bool
+
+
+class Dispatcher:
+    """Carries every run that has not ended to its end."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        launcher: Launcher,
+        pool: DevicePool,
+        *,
+        secret: bytes,
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._ledger = ledger
+        self._launcher = launcher
+        self._pool = pool
+        self._secret = secret
+        self._clock = clock
+        self._monotonic = monotonic
+        self._watches: dict[str, Watch] = {}
+        self._cancels: dict[str, float] = {}  # run: when its end was asked for
+        self._jobs: dict[JobRef, JobState] = {}  # as they were seen last, and not yet acted upon
+        self._observed = -TICK_SECONDS  # when that was
+        self._lock = threading.RLock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="dispatch", daemon=True)
+        self.failure: Exception | None = None  # what the newest round died of, if it did
+
+    # -- the loop
+
+    def start(self) -> None:
+        """Begin to work on what has not ended."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop working; attempts go on without us."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _loop(self) -> None:
+        position = -1
+        while not self._stopped.is_set():
+            position, seen = self._ledger.position(), position
+            try:
+                self.work()
+                self.failure = None
+            except Exception as error:  # noqa: BLE001  the next round tries again; info shows it
+                self.failure = error
+                self._stopped.wait(1.0)
+            if position == seen:
+                self._ledger.wait_beyond(position, TICK_SECONDS)
+            else:
+                self._stopped.wait(0.02)  # a training run wakes this loop with every batch
+
+    def work(self) -> None:
+        """Do what can be done now for each run that has not ended, oldest first."""
+        self._observe()
+        someone_waits = False
+        for run_id in self._ledger.open_runs():
+            with self._lock:
+                state = self._ledger.run(run_id)
+                if state.open_attempt is not None:
+                    self._attend(state, state.open_attempt)
+                elif not state.has_ended:
+                    someone_waits |= not self._open(state, may_claim=not someone_waits)
+
+    def _observe(self) -> None:
+        """Look at every job at once, at most once a tick."""
+        now = self._monotonic()
+        if now - self._observed < TICK_SECONDS:
+            return
+        self._observed = now
+        states = [self._ledger.run(run_id) for run_id in list(self._watches)]
+        refs = [_ref(state, state.open_attempt) for state in states if state.open_attempt]
+        self._jobs = self._launcher.observe(refs)
+
+    def _open(self, state: RunState, *, may_claim: bool) -> bool:
+        """Claim devices and launch; False if the run has to wait, which it then says."""
+        count = state.plan["execution"]["devices"]
+        devices = self._pool.claim(state.run_id, count) if may_claim else None
+        if devices is None:
+            because = self._pool.shortage(count)
+            self._ledger.decide(
+                state.run_id,
+                lambda now, stamp: runs.wait_for_devices(now, stamp, because=because),
+                principal=PRINCIPAL,
+            )
+            return False
+        number = (state.attempt.number if state.attempt else 0) + 1
+        digest = hashlib.sha256(self.token(state.run_id, number).encode()).hexdigest()
+        try:
+            opened = self._ledger.decide(
+                state.run_id,
+                lambda now, stamp: runs.open_attempt(
+                    now,
+                    stamp,
+                    devices=devices,
+                    launcher=self._launcher.name,
+                    token_sha256=digest,
+                ),
+                principal=PRINCIPAL,
+            )
+        except RefusedError:  # it was cancelled since we looked
+            self._pool.release(state.run_id)
+            return True
+        if opened.open_attempt is not None:
+            self._attend(opened, opened.open_attempt)
+        return True
+
+    def _attend(self, state: RunState, attempt: Attempt) -> None:
+        """Adopt, launch, press or give up an attempt that is open."""
+        watch = self._watches.get(state.run_id)
+        if watch is None:
+            self._adopt(state, attempt)
+            return
+        now = self._monotonic()
+        if state.cancel_requested:
+            self._press(state, attempt, now)
+        if self._jobs.pop(_ref(state, attempt), JobState.ALIVE) is not JobState.ALIVE:
+            self._launch(state, attempt)  # a fresh runner hands over what the dead one left
+        if watch.verdict(now) is Verdict.LOST:
+            self._give_up(state, attempt, watch)
+        elif state.phase in (Phase.QUEUED, Phase.PREPARING) and watch.starts_too_slowly(now):
+            self._launcher.cancel(_ref(state, attempt))
+            self._close(state, Failure.NO_PROGRESS.ending(Exit(seen=False)), watch.heard_at)
+
+    def _adopt(self, state: RunState, attempt: Attempt) -> None:
+        """Watch an attempt, new or from before a restart, and make sure that its job exists."""
+        execution = state.plan["execution"]
+        now = self._monotonic()
+        head = self._ledger.attempt(state.run_id, attempt.number)
+        self._pool.hold(state.run_id, attempt.devices)
+        self._watches[state.run_id] = Watch(
+            lease_seconds=execution["lease"],
+            startup_timeout_seconds=execution["startupTimeout"],
+            heard=now,
+            progressed=now,
+            heard_at=head.last_at or attempt.opened_at,
+        )
+        self._launch(state, attempt)
+
+    def _launch(self, state: RunState, attempt: Attempt) -> None:
+        request = LaunchRequest(
+            ref=_ref(state, attempt),
+            plan=state.plan,
+            devices=attempt.devices,
+            token=self.token(state.run_id, attempt.number),
+        )
+        try:
+            self._launcher.submit(request)
+        except OSError:  # no room for its folder, or no process to be had
+            self._close(state, Failure.NOT_STARTED.ending(Exit(seen=False)), attempt.opened_at)
+
+    def _press(self, state: RunState, attempt: Attempt, now: float) -> None:
+        """Have the launcher end a job that does not stop when it is asked."""
+        asked = self._cancels.setdefault(state.run_id, now)
+        grace = 2 * state.plan["execution"]["stopGrace"] + CANCEL_SLACK_SECONDS
+        if now - asked > grace:
+            self._launcher.cancel(_ref(state, attempt))
+            self._cancels[state.run_id] = now
+
+    def _give_up(self, state: RunState, attempt: Attempt, watch: Watch) -> None:
+        """End an attempt that has been silent for longer than its lease."""
+        self._launcher.cancel(_ref(state, attempt))
+        head = self._ledger.attempt(state.run_id, attempt.number)
+        lost = ending(head, Exit(seen=False), cancel_requested=state.cancel_requested)
+        self._close(state, lost, watch.heard_at)
+
+    def _close(self, state: RunState, how: Ending, at: datetime) -> None:
+        """Write the end of an attempt, as of its last sign of life, and free its devices."""
+        self._ledger.close_attempt(
+            state.run_id, ending=how, last_sign_at=at, principal=PRINCIPAL, reported_at=at
+        )
+        self._watches.pop(state.run_id, None)
+        self._cancels.pop(state.run_id, None)
+        self._pool.release(state.run_id)
+
+    # -- what runners say
+
+    def token(self, run_id: str, attempt: int) -> str:
+        """The token that the runner of one attempt reports with; nothing has to remember it."""
+        return hmac.new(self._secret, f"{run_id}/{attempt}".encode(), "sha256").hexdigest()
+
+    def admits(self, run_id: str, attempt: int, token: str) -> bool:
+        """Whether ``token`` is the one of this attempt."""
+        return hmac.compare_digest(self.token(run_id, attempt).encode(), token.encode())
+
+    def hear(
+        self,
+        run_id: str,
+        attempt: int,
+        *,
+        runner: Runner,
+        first: int,
+        lines: Sequence[str],
+        seen: tuple[Exit, datetime | None] | None,
+    ) -> Answer:
+        """Take a runner's delivery: it is a sign of life, and may hold lines and the end.
+
+        Raises:
+            NotFoundError, GapError: as ``Ledger.record`` says.
+        """
+        with suppress(FencedError):
+            self._start(run_id, attempt, runner)
+            head = self._ledger.record(run_id, attempt, first=first, lines=lines)
+            with self._lock:
+                self._note(run_id, progress=bool(lines))
+                if seen is not None:
+                    self._end(run_id, head, *seen)
+                    return Answer(head.lines, None, closed=True)
+            stop = self._ledger.run(run_id).cancel_requested
+            return Answer(head.lines, "stop" if stop else None, closed=False)
+        return Answer(self._ledger.attempt(run_id, attempt).lines, None, closed=True)
+
+    def _start(self, run_id: str, attempt: int, runner: Runner) -> None:
+        state = self._ledger.run(run_id)
+        if state.open_attempt is None or state.open_attempt.number != attempt:
+            raise FencedError(f"attempt {attempt} of run {run_id} is closed")
+        if not state.open_attempt.started:
+            self._ledger.decide(
+                run_id,
+                lambda now, stamp: runs.start_job(now, stamp, host=runner.host, pid=runner.pid),
+                principal=f"attempt/{attempt}",
+                reported_at=runner.started_at,
+            )
+
+    def _note(self, run_id: str, *, progress: bool) -> None:
+        watch = self._watches.get(run_id)
+        if watch is not None:
+            self._watches[run_id] = watch.hear(self._monotonic(), self._clock(), progress=progress)
+
+    def _end(self, run_id: str, head: AttemptHead, seen: Exit, at: datetime | None) -> None:
+        """Merge what the worker said with how it died."""
+        state = self._ledger.run(run_id)
+        if state.open_attempt is None:
+            return
+        last_sign = at or head.last_at or state.open_attempt.opened_at
+        how = ending(head, seen, cancel_requested=state.cancel_requested)
+        self._close(state, how, last_sign)
+
+    # -- what others ask
+
+    def cancel(self, run_id: str, *, principal: str) -> RunState:
+        """Ask for a run to end.
+
+        Raises:
+            NotFoundError: there is no such run.
+            EndedError: it has ended.
+        """
+        with self._lock:
+            return self._ledger.decide(run_id, runs.request_cancel, principal=principal)
+
+    def liveness(self, run_id: str) -> dict[str, Any]:
+        """Whether the run's attempt is alive, and since when it has been silent."""
+        watch = self._watches.get(run_id)
+        if watch is None:
+            return {"verdict": "ended" if self._ledger.run(run_id).has_ended else "none"}
+        now = self._monotonic()
+        return {
+            "verdict": watch.verdict(now).value,
+            "lastSignAt": watch.heard_at.astimezone(UTC),
+            "silentSeconds": round(max(watch.silence(now), 0.0), 3),
+        }
+
+
+def _ref(state: RunState, attempt: Attempt) -> JobRef:
+    return JobRef(state.run_id, attempt.number)

@@ -1,0 +1,129 @@
+"""Why an attempt ended: the published sentences, and which of them the evidence supports.
+
+The sentences are interface and are printed word for word. Except for a refusal, which is the
+worker's own word about its input, no reason holds anything internal.
+"""
+
+import signal
+from enum import Enum
+from typing import NamedTuple
+
+from ledger.attempt import AttemptHead
+from ledger.events import EndClass
+from ledger.run import Ending
+
+REFUSED_EXIT = 65
+STOPPED_EXIT = 143
+
+
+class Exit(NamedTuple):
+    """How the runner saw the worker end."""
+
+    code: int | None = None
+    signal: int | None = None
+    oom_killed: bool | None = None  # by the operating system, for want of host memory
+    seen: bool = True  # False: the runner itself was gone when it happened
+
+
+class Failure(Enum):
+    """A reason with its stable code, its class and what to do about it."""
+
+    DEVICE_MEMORY = (
+        "device-memory",
+        "resource",
+        "the training job ran out of device memory; a shorter sequence, a smaller micro batch or "
+        "activation recomputation uses less",
+        "Lower config.maxSeqLength, lower execution.microBatchSequences on a reinforcement run, or "
+        "enable config.model.gradientCheckpointing. If the run still fails, select a device "
+        "profile with more device memory.",
+    )
+    HOST_MEMORY = (
+        "host-memory",
+        "resource",
+        "the training job ran out of host memory; a smaller micro batch or sequence length uses "
+        "less",
+        "Lower config.maxSeqLength and, on a reinforcement run, execution.microBatchSequences. If "
+        "the run still fails, select a device profile with more host memory.",
+    )
+    NOT_STARTED = (
+        "not-started",
+        "infrastructure",
+        "this run’s job could not be started on the training cluster",  # noqa: RUF001
+        "Submit the run again later. If it fails the same way, quote the run ID to your operator.",
+    )
+    NO_PROGRESS = (
+        "no-progress",
+        "infrastructure",
+        "this run’s job reported no progress within its startup timeout",  # noqa: RUF001
+        "Submit the run again later. If it fails the same way, quote the run ID to your operator.",
+    )
+    STOPPED = (
+        "stopped",
+        "stopped",
+        "the training job was stopped",
+        "Start the run again, or resume it if it holds a checkpoint.",
+    )
+    VANISHED = (
+        "vanished",
+        "infrastructure",
+        "the training job stopped before it finished",
+        "Start the run again.",
+    )
+    UNKNOWN = (
+        "unknown",
+        "unknown",
+        "the training job failed; the run ID is what support needs",
+        "Quote the run ID.",
+    )
+
+    def __init__(self, code: str, end_class: EndClass, sentence: str, advice: str) -> None:
+        self.code = code
+        self.end_class = end_class
+        self.sentence = sentence
+        self.advice = advice
+
+    def ending(self, seen: Exit) -> Ending:
+        """The end of an attempt for this reason."""
+        return Ending(
+            "failed",
+            self.end_class,
+            self.code,
+            self.sentence,
+            self.advice,
+            exit_code=seen.code,
+            signal=seen.signal,
+        )
+
+
+REFUSAL_ADVICE = "Correct the input that the refusal names, then submit the run again."
+_CAUSES = {"deviceMemory": Failure.DEVICE_MEMORY, "hostMemory": Failure.HOST_MEMORY}
+
+
+def ending(head: AttemptHead, seen: Exit, *, cancel_requested: bool) -> Ending:
+    """How the attempt ended: the worker's own word first, then a cancel, then how it died.
+
+    A worker that said that all is done has completed, however its process ended afterwards.
+    """
+    if head.said == "completed":
+        reason = "everything that the plan asked for is done"
+        return Ending("completed", "completed", "completed", reason, "", seen.code, seen.signal)
+    if cancel_requested:
+        reason = "the run was cancelled"
+        return Ending("cancelled", "stopped", "cancelled", reason, "", seen.code, seen.signal)
+    if head.said == "refused":
+        return Ending(
+            "failed", "input", "refused", head.word, REFUSAL_ADVICE, seen.code, seen.signal
+        )
+    return _failure(head, seen).ending(seen)
+
+
+def _failure(head: AttemptHead, seen: Exit) -> Failure:
+    if head.said == "failed":
+        return _CAUSES.get(head.word, Failure.UNKNOWN)
+    if seen.oom_killed:  # only the kernel's own count is proof; a SIGKILL alone is not
+        return Failure.HOST_MEMORY
+    if seen.signal == signal.SIGTERM or seen.code == STOPPED_EXIT:
+        return Failure.STOPPED
+    if not seen.seen or seen.signal == signal.SIGKILL or seen.code == 0:
+        return Failure.VANISHED
+    return Failure.UNKNOWN
