@@ -75,7 +75,9 @@ class Reporter:
         self._torn = False
         self._lock = threading.RLock()  # a signal handler may interrupt a call of its own thread
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _cut_torn_line(self._file)
+        self._is_kept = S_ISREG(os.fstat(self._file).st_mode)  # a device keeps nothing
+        if self._is_kept:
+            _cut_torn_line(self._file)
 
     @classmethod
     def from_environment(cls) -> Reporter:
@@ -232,7 +234,7 @@ class Reporter:
                     self._torn = False
                 while written < len(line):
                     written += os.write(self._file, line[written:])
-                if durable:
+                if durable and self._is_kept:
                     os.fsync(self._file)
             except OSError:
                 self.lost_lines += 1
@@ -249,10 +251,7 @@ class Reporter:
 
 def _cut_torn_line(file: int) -> None:
     """Shorten ``file`` to its last whole line."""
-    found = os.fstat(file)
-    if not S_ISREG(found.st_mode):
-        return  # a device or a pipe keeps nothing
-    end = found.st_size
+    end = size = os.fstat(file).st_size
     while end > 0:
         start = max(0, end - _TAIL_BYTES)
         newline = os.pread(file, end - start, start).rfind(b"\n")
@@ -260,7 +259,7 @@ def _cut_torn_line(file: int) -> None:
             end = start + newline + 1
             break
         end = start
-    if end < found.st_size:
+    if end < size:
         os.ftruncate(file, end)
 
 

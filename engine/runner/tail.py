@@ -46,12 +46,11 @@ class Tail:
 
     def seek(self, taken: int) -> None:
         """Read on with the line after the first ``taken`` ones."""
-        offset = 0
-        for _ in range(taken):
-            newline = self._newline_from(offset)
-            if newline is None:
-                break  # the file holds fewer lines: the machine lost its last ones
-            offset = newline + 1
+        offset, left = 0, taken
+        while left and (block := os.pread(self._file, BLOCK_BYTES, offset)):
+            *lines, rest = block.split(b"\n", left)
+            left -= len(lines)
+            offset += len(block) - (0 if left else len(rest))
         self._offset = offset
         self.next_line = taken + 1
 
@@ -75,5 +74,5 @@ class Tail:
 
 
 def _text(line: bytes) -> str:
-    """The characters of ``line``; bytes that are none are written as ``\\xNN``."""
+    """The characters of ``line``; bytes that are none become their hexadecimal escapes."""
     return line[:LINE_BYTES].decode("utf-8", "backslashreplace")

@@ -1,0 +1,54 @@
+"""Launcher: what dispatch asks of whatever starts the jobs of attempts on machines."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class JobRef:
+    """The job of one attempt; there is never more than one."""
+
+    run: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """Everything that a job needs to know."""
+
+    ref: JobRef
+    plan: dict[str, Any]  # resolved
+    devices: tuple[str, ...]  # "cuda:0" or "cpu:0"
+    token: str = field(repr=False)  # good for the reports of this attempt only
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+class JobState(StrEnum):
+    """What is known about a job without asking its worker."""
+
+    ALIVE = "alive"  # its runner works
+    ENDED = "ended"  # its runner is gone, and how the worker ended is kept
+    GONE = "gone"  # no runner, and nobody saw an end; submit again to have it settled
+
+
+class Launcher(Protocol):
+    """Starts jobs and looks after them."""
+
+    name: str  # as events and records say it
+
+    def submit(self, request: LaunchRequest) -> JobRef:
+        """Start the job, once: of a job that is alive, another submit changes nothing.
+
+        A job whose runner died is settled, not started again: what its worker left is delivered.
+        """
+
+    def observe(self, refs: Iterable[JobRef]) -> dict[JobRef, JobState]:
+        """The state of each job at this moment."""
+
+    def cancel(self, ref: JobRef) -> None:
+        """End the job politely, by force after its grace; repeat it until the job has ended.
+
+        A job that is not alive stays as it is.
+        """

@@ -1,0 +1,132 @@
+"""Local: the launcher for this machine, one detached runner process per job."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import engine
+from engine.dispatch.commands import worker_command, worker_directory
+from engine.dispatch.launcher import JobRef, JobState, LaunchRequest
+
+PATIENCE_SECONDS = 86_400.0  # so long an ended job's reports wait for a server
+
+
+class LocalLauncher:
+    """Keeps each job in a folder of its own under ``home``, where the runner finds it."""
+
+    name = "local"
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        # Runners are children of this process while it lives: somebody has to reap them.
+        self._children: dict[JobRef, subprocess.Popen[bytes]] = {}
+
+    def folder(self, ref: JobRef) -> Path:
+        """The job folder of an attempt."""
+        return self._home.resolve() / "attempts" / ref.run / f"a{ref.attempt}"
+
+    def submit(self, request: LaunchRequest) -> JobRef:
+        """Start the runner of the job, unless one is alive."""
+        ref = request.ref
+        if not self._is_alive(ref):
+            folder = self.folder(ref)
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _write_private(folder / "plan.json", request.plan)
+            _write_private(folder / "job.json", self._job(request))
+            self._children[ref] = self._start_runner(folder)
+        return ref
+
+    def observe(self, refs: Iterable[JobRef]) -> dict[JobRef, JobState]:
+        """The state of each job at this moment; reaps the runners that have ended."""
+        for ref, child in list(self._children.items()):
+            if child.poll() is not None:
+                del self._children[ref]
+        return {ref: self._state(ref) for ref in refs}
+
+    def cancel(self, ref: JobRef) -> None:
+        """Ask the runner to end its worker; it does so by force after the grace."""
+        runner = self._runner(ref)
+        if runner is not None:
+            runner.terminate()
+
+    def _job(self, request: LaunchRequest) -> dict[str, Any]:
+        """What the runner needs to know."""
+        return {
+            "run": request.ref.run,
+            "attempt": request.ref.attempt,
+            "command": worker_command(request.plan),
+            "directory": worker_directory(request.plan),
+            "devices": list(request.devices),
+            "environment": request.environment,
+            "token": request.token,
+            "serverFile": str(self._home.resolve() / "server.json"),
+            "stopGraceSeconds": request.plan["execution"]["stopGrace"],
+            "patienceSeconds": PATIENCE_SECONDS,
+        }
+
+    def _start_runner(self, folder: Path) -> subprocess.Popen[bytes]:
+        """A runner in a session of its own, so that it outlives this process."""
+        with (folder / "runner.log").open("ab") as log:
+            return subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, *_runner_words(folder)],
+                cwd=self._home,
+                env=_runner_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _state(self, ref: JobRef) -> JobState:
+        if self._is_alive(ref):
+            return JobState.ALIVE
+        return JobState.ENDED if (self.folder(ref) / "exit.json").exists() else JobState.GONE
+
+    def _is_alive(self, ref: JobRef) -> bool:
+        """Whether the job has a runner; one that just starts has not said so itself yet."""
+        child = self._children.get(ref)
+        return (child is not None and child.poll() is None) or self._runner(ref) is not None
+
+    def _runner(self, ref: JobRef) -> psutil.Process | None:
+        """The process that looks after the job; None where there is none.
+
+        Its words tell it from a later process with the same id. Its time of creation would not do:
+        that changes whenever the system's clock is set right.
+        """
+        folder = self.folder(ref)
+        try:
+            said = json.loads((folder / "runner.json").read_bytes())
+            process = psutil.Process(said["pid"])
+            words = process.cmdline()  # a dead process that is not reaped has none
+        except (FileNotFoundError, psutil.Error):
+            return None
+        return process if words[1:] == _runner_words(folder) else None
+
+
+def _runner_words(folder: Path) -> list[str]:
+    """What Python is told in order to be the runner of a job."""
+    return ["-m", "engine.runner", str(folder)]
+
+
+def _runner_environment() -> dict[str, str]:
+    """This process's environment, in which the runner finds our packages."""
+    known = dict(os.environ)  # noqa: TID251 - handed on, not read
+    root = Path(engine.__file__).parent.parent
+    if root.name not in ("site-packages", "dist-packages"):  # running from a checkout
+        known["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), known.get("PYTHONPATH")]))
+    return known
+
+
+def _write_private(path: Path, value: dict[str, Any]) -> None:
+    """Replace ``path`` by ``value`` at once, for its owner only."""
+    fresh = path.with_name(f"{path.name}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(value, file)
+    fresh.replace(path)
