@@ -1,36 +1,37 @@
-"""Requests to the service: answers as JSON, refusals and lost connections as CommandError."""
+"""Requests to the service: answers as JSON, refusals and lost connections as CommandError.
 
-from __future__ import annotations
+Imports httpx2, which takes 0.2 s: load it late.
+"""
 
 import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import httpx2
 
 from cli import embedded, terminal
 from cli.errors import CommandError, Exit, PassingError
 from cli.settings import Settings
 from cli.transport import is_loopback, options
-
-if TYPE_CHECKING:
-    import httpx2
+from cli.wire import Json
 
 SILENCE_SECONDS = 30.0  # a followed stream sends a sign of life every 10 s
 GATEWAY = {502, 503, 504}  # not now: the service is not ready, or a proxy does not reach it
-
-Json = dict[str, Any]
 
 
 class Client:
     """One call's connection to the service."""
 
     def __init__(self, settings: Settings) -> None:
-        import httpx2
-
         self._settings = settings
         self.url = _address(settings)
         self._http = httpx2.Client(timeout=settings.request_timeout, **options(self.url))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
 
     def relocate(self) -> None:
         """Look where the embedded server is now: a restarted one may have another port."""
@@ -40,20 +41,23 @@ class Client:
 
     def get(self, path: str, **parameters: Any) -> Json:
         """The JSON answer to a GET; parameters that are None are left out."""
-        return self._checked("GET", path, parameters=parameters)
+        return _checked(self._request("GET", path, parameters=parameters))
 
     def post(self, path: str, body: Json | None = None, **parameters: Any) -> Json:
         """The JSON answer to a POST."""
-        return self._checked("POST", path, parameters=parameters, body=body)
+        return _checked(self._request("POST", path, parameters=parameters, body=body))
 
     def post_and_wait(self, path: str) -> Json:
         """The JSON answer to a POST that may take as long as it needs."""
-        return self._checked("POST", path, parameters={}, patient=True)
+        return _checked(self._request("POST", path, parameters={}, patient=True))
 
-    def get_any(self, path: str) -> tuple[int, Json]:
-        """Status and JSON of an answer that says something even when it is a refusal."""
-        answer = self._request("GET", path, parameters={})
-        return answer.status_code, _json(answer)
+    def info(self) -> Json:
+        """What the service says about itself, ready or not."""
+        answer = self._request("GET", "/v1/info", parameters={})
+        said = _object(answer)
+        if answer.status_code == 503 and said and "ready" in said:
+            return said
+        return _checked(answer)
 
     def lines(self, path: str, **parameters: Any) -> Iterator[str]:
         """Lines of a stream as they come; a last line without its end is not given.
@@ -62,8 +66,6 @@ class Client:
             PassingError: the stream broke off, or was silent for too long.
             CommandError: the service refused.
         """
-        import httpx2
-
         timeout = httpx2.Timeout(self._settings.request_timeout, read=SILENCE_SECONDS)
         with (
             self._reach("GET", path),
@@ -80,20 +82,6 @@ class Client:
                 raise _refusal(answer)
             yield from _whole_lines(answer.iter_bytes())
 
-    def _checked(
-        self,
-        method: str,
-        path: str,
-        *,
-        parameters: Json,
-        body: Json | None = None,
-        patient: bool = False,
-    ) -> Json:
-        answer = self._request(method, path, parameters=parameters, body=body, patient=patient)
-        if answer.status_code >= 400:
-            raise _refusal(answer)
-        return _json(answer)
-
     def _request(
         self,
         method: str,
@@ -103,37 +91,34 @@ class Client:
         body: Json | None = None,
         patient: bool = False,
     ) -> httpx2.Response:
-        import httpx2
-
         limit = self._settings.request_timeout
         with self._reach(method, path):
             return self._http.request(
                 method,
                 self.url + path,
                 params=_stated(parameters),
-                json=body,
-                headers=self._headers(),
+                content=None if body is None else json.dumps(body, allow_nan=False),
+                headers=self._headers() | {"Content-Type": "application/json"},
                 timeout=httpx2.Timeout(limit, read=None if patient else limit),
             )
 
     def _headers(self) -> dict[str, str]:
         settings = self._settings
         token = settings.token
-        if token is None and is_loopback(self.url):  # the account's own token stays on its machine
+        is_ours = settings.url is None or is_loopback(self.url)
+        if token is None and is_ours:  # the account's own token stays on its machine
             token = embedded.token(settings.home)
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     @contextmanager
     def _reach(self, method: str, path: str) -> Iterator[None]:
         """Say each request where that is wanted, and turn a lost connection into its sentence."""
-        import httpx2
-
         started = time.monotonic()
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise _unreachable(self.url, error, sent=False) from None
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise _unreachable(self.url, error, sent=True) from None
         except httpx2.InvalidURL as error:
             raise CommandError(f"{self.url} is no URL: {error}", Exit.USAGE) from None
@@ -146,7 +131,7 @@ class Client:
 def _address(settings: Settings) -> str:
     """Where the service is; an embedded one is started when it is not there."""
     if settings.url is not None:
-        return settings.url.rstrip("/")
+        return settings.url
 
     def announce(sentence: str) -> None:
         if not settings.quiet:
@@ -169,7 +154,10 @@ def _whole_lines(chunks: Iterator[bytes]) -> Iterator[str]:
             yield line.decode(errors="replace")
 
 
-def _json(answer: httpx2.Response) -> Json:
+def _checked(answer: httpx2.Response) -> Json:
+    """The JSON of an answer that is no refusal."""
+    if answer.status_code >= 400:
+        raise _refusal(answer)
     said = _object(answer)
     if said is None:
         raise CommandError(
@@ -191,15 +179,23 @@ def _object(answer: httpx2.Response) -> Json | None:
 def _refusal(answer: httpx2.Response) -> CommandError:
     """What a problem document says, as a sentence with its faults below it."""
     problem = _object(answer) or {}
-    sentence = problem.get("detail") or problem.get("title")
-    sentence = sentence or f"the service at {answer.url.host} answered {answer.status_code}"
-    faults = problem.get("faults") or problem.get("candidates") or []
-    message = "\n".join([str(sentence), *(f"  {each}" for each in faults)])
+    message = _message(problem) or f"{answer.url.host} answered {answer.status_code}"
     hint = problem.get("hint")
     if answer.status_code in GATEWAY:
         return PassingError(message, Exit.REFUSED, hint=hint, sent=True)
     code = Exit.NOT_FOUND if answer.status_code == 404 else Exit.REFUSED
     return CommandError(message, code, hint=hint)
+
+
+def _message(problem: Json) -> str:
+    """The problem's sentence; several faults or candidates stand on lines of their own."""
+    sentence = str(problem.get("detail") or problem.get("title") or "")
+    items = [str(each) for each in problem.get("faults") or problem.get("candidates") or []]
+    if all(each in sentence for each in items):
+        if len(items) < 2:
+            return sentence
+        sentence = str(problem.get("title") or sentence)
+    return "\n".join([sentence, *(f"  {each}" for each in items)])
 
 
 def _unreachable(url: str, error: Exception, *, sent: bool) -> PassingError:

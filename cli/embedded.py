@@ -17,7 +17,6 @@ from cli.errors import CommandError, Exit, PassingError
 
 STARTING_SECONDS = 60.0  # a cold start on two busy cores took 9 s (2026-11)
 STOPPING_SECONDS = 10.0
-HEALTH_SECONDS = 2.0
 POLL_SECONDS = 0.05
 
 Server = dict[str, Any]  # what server.json says: pid, url, home, startedAt, version
@@ -60,15 +59,9 @@ def is_alive(pid: int) -> bool:
 
 def is_healthy(url: str) -> bool:
     """Whether a server answers at ``url``."""
-    import httpx2
+    from cli import transport  # noqa: PLC0415 (httpx2 takes 0.2 s)
 
-    from cli.transport import options
-
-    try:
-        answer = httpx2.get(f"{url}/healthz", timeout=HEALTH_SECONDS, **options(url))
-    except httpx2.TransportError:
-        return False
-    return answer.status_code == 200
+    return transport.is_healthy(url)
 
 
 def ensure(home: Path, announce: Callable[[str], None]) -> Server:
@@ -98,7 +91,7 @@ def _start(home: Path, announce: Callable[[str], None]) -> Server:
     announce(f"starting a server for {home}")
     log = os.open(home / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 (our own server, by our own interpreter)
             settings.server_command(),
             cwd=home,
             env=settings.server_environment(home),
@@ -119,6 +112,9 @@ def _started(home: Path, process: "subprocess.Popen[bytes]") -> Server:
         if server and server["pid"] == process.pid and is_healthy(server["url"]):
             return server
         if process.poll() is not None:
+            other = running(home)  # somebody else started one at the same moment
+            if other:
+                return other
             raise PassingError(
                 f"the server of {home} ended with {process.returncode} while it started: "
                 f"{_last_line(home / 'server.log')}",

@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
 EXIT_CODES = {
     Exit.OK: "done",
-    Exit.RUN_FAILED: "with --exit-status: the run failed or was cancelled; audit: a fault was found",
+    Exit.RUN_FAILED: "with --exit-status: the run did not complete; audit: a fault was found",
     Exit.USAGE: "the command was used wrongly",
     Exit.NOT_FOUND: "what was asked for does not exist",
     Exit.REFUSED: "the service refused, or is not ready",

@@ -3,23 +3,24 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
-from cli.client import Client
 from cli.errors import PassingError
+from cli.wire import Event, run_path
 
-Event = dict[str, Any]
+if TYPE_CHECKING:
+    from cli.client import Client
 
 TRIES = 8  # in a row, without a single new event
 
 
 def pause_seconds(tries: int) -> float:
     """Seconds before reopening for the ``tries``-th time in a row: 0.5, 1, 2 … 32, 60."""
-    return min(60.0, 0.5 * 2 ** (tries - 1))
+    return min(60.0, 0.5 * float(2 ** (tries - 1)))
 
 
 def follow(
-    client: Client,
+    client: "Client",
     run_id: str,
     *,
     after: int,
@@ -49,13 +50,13 @@ def follow(
         client.relocate()
 
 
-def so_far(client: Client, run_id: str, *, after: int) -> Iterator[Event]:
+def so_far(client: "Client", run_id: str, *, after: int) -> Iterator[Event]:
     """Events of a run from ``after`` to now."""
-    yield from _events(client.lines(f"/v1/runs/{run_id}/events", after=after), after)
+    yield from _events(client.lines(run_path(run_id, "/events"), after=after), after)
 
 
-def _opened(client: Client, run_id: str, after: int) -> Iterator[Event]:
-    lines = client.lines(f"/v1/runs/{run_id}/events", after=after, follow="true")
+def _opened(client: "Client", run_id: str, after: int) -> Iterator[Event]:
+    lines = client.lines(run_path(run_id, "/events"), after=after, follow="true")
     yield from _events(lines, after)
 
 
@@ -64,15 +65,25 @@ def _events(lines: Iterator[str], after: int) -> Iterator[Event]:
     for line in lines:
         if not line.strip():
             continue
-        event = json.loads(line)
-        if "position" not in event:
-            raise PassingError(str(event.get("detail") or "the stream ended early"), sent=True)
+        event = _event(line)
         if event["position"] > after:
             after = event["position"]
             yield event
 
 
-def _gave_up(client: Client, run_id: str, lost: PassingError | None) -> PassingError:
+def _event(line: str) -> Event:
+    try:
+        said = json.loads(line)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise PassingError(f"a line of the stream is not JSON: {line[:80]}", sent=True)
+    if "position" not in said:  # a problem document: the service cannot go on
+        raise PassingError(str(said.get("detail") or "the stream ended early"), sent=True)
+    return said
+
+
+def _gave_up(client: "Client", run_id: str, lost: PassingError | None) -> PassingError:
     reason = lost.message if lost else f"the service at {client.url} closes the stream each time"
     return PassingError(
         f"gave up following run {run_id} after {TRIES} tries: {reason}",

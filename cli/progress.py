@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
-from cli.follow import Event
-from cli.render.text import Number
+from cli.wire import Event, Json, Number
 
 TERMINAL = ("COMPLETED", "FAILED", "CANCELLED")
 RATE_STEPS = 20  # the rate is that of the newest steps
@@ -45,11 +43,13 @@ class Progress:
         return max(0, self.total_steps - self.step) / rate
 
 
-def of_record(record: dict[str, Any]) -> Progress:
+def of_record(record: Json) -> Progress:
     """Where the run stood when its record was written."""
     stage, done = record.get("stage") or {}, record.get("progress") or {}
+    attempts = record.get("attempts") or []
     return Progress(
         phase=record["phase"],
+        attempt=attempts[-1]["attempt"] if attempts else None,
         waiting_for=record.get("waitingFor"),
         stage=stage.get("name"),
         completed=stage.get("completed"),
@@ -61,50 +61,77 @@ def of_record(record: dict[str, Any]) -> Progress:
 
 
 def advance(before: Progress, event: Event) -> Progress:
-    """The run after ``event``."""
-    match event["kind"]:
-        case "phaseChanged":
-            return replace(
-                before,
-                phase=event["phase"],
-                waiting_for=event.get("waitingFor"),
-                stage=None,
-                completed=None,
-                total=None,
-            )
-        case "attemptOpened":
-            return replace(before, attempt=event["attempt"], recent=())
-        case "trainingBegan":
-            return replace(before, total_steps=event.get("totalSteps") or before.total_steps)
-        case "stageReported":
-            return replace(
-                before,
-                stage=event["stage"],
-                completed=event.get("completed"),
-                total=event.get("total"),
-            )
-        case "stepReported":
-            return _stepped(before, event)
-        case "validationReported":
-            loss = event["measured"].get("eval_loss", event["measured"].get("loss"))
-            return replace(before, validation=(event["step"], loss))
-        case "restored":
-            return replace(before, step=event["step"], recent=())
-        case "runCompleted" | "runFailed" | "runCancelled":
-            return replace(before, phase=event["phase"], reason=_reason(event))
-    return before
+    """The run after ``event``; kinds that say nothing about progress change nothing."""
+    handler = _HANDLERS.get(event["kind"])
+    return handler(before, event) if handler else before
+
+
+def _phase_changed(before: Progress, event: Event) -> Progress:
+    return replace(
+        before,
+        phase=event["phase"],
+        waiting_for=event.get("waitingFor"),
+        stage=None,
+        completed=None,
+        total=None,
+    )
+
+
+def _attempt_opened(before: Progress, event: Event) -> Progress:
+    return replace(before, attempt=event["attempt"], recent=())
+
+
+def _training_began(before: Progress, event: Event) -> Progress:
+    return replace(before, total_steps=event.get("totalSteps") or before.total_steps)
+
+
+def _stage_reported(before: Progress, event: Event) -> Progress:
+    return replace(
+        before,
+        stage=event["stage"],
+        completed=event.get("completed"),
+        total=event.get("total"),
+    )
+
+
+def _validated(before: Progress, event: Event) -> Progress:
+    measured = event["measured"]
+    return replace(
+        before, validation=(event["step"], measured.get("eval_loss", measured.get("loss")))
+    )
+
+
+def _restored(before: Progress, event: Event) -> Progress:
+    return replace(before, step=event["step"], recent=())
+
+
+def _ended(before: Progress, event: Event) -> Progress:
+    failure = event.get("failure") or {}
+    return replace(before, phase=event["phase"], waiting_for=None, reason=failure.get("reason"))
 
 
 def _stepped(before: Progress, event: Event) -> Progress:
     when = datetime.fromisoformat(event["at"]).timestamp()
+    attempt = event.get("attempt", before.attempt)
+    recent = before.recent if attempt == before.attempt else ()
     return replace(
         before,
+        attempt=attempt,
         step=event["step"],
         loss=event["measured"].get("loss", before.loss),
-        recent=(*before.recent, (event["step"], when))[-RATE_STEPS:],
+        recent=(*recent, (event["step"], when))[-RATE_STEPS:],
     )
 
 
-def _reason(event: Event) -> str | None:
-    reason: str | None = (event.get("failure") or event).get("reason")
-    return reason
+_HANDLERS = {
+    "phaseChanged": _phase_changed,
+    "attemptOpened": _attempt_opened,
+    "trainingBegan": _training_began,
+    "stageReported": _stage_reported,
+    "stepReported": _stepped,
+    "validationReported": _validated,
+    "restored": _restored,
+    "runCompleted": _ended,
+    "runFailed": _ended,
+    "runCancelled": _ended,
+}

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from cli.errors import CommandError, Exit
 
@@ -38,9 +39,31 @@ def seconds(text: str, name: str) -> float:
     found = _DURATION.match(text.strip())
     if not found:
         raise CommandError(
-            f"{name} is {text!r}, which is no duration; write for example 30s, 10m or 2h", Exit.USAGE
+            f"{name} is {text!r}, which is no duration; write for example 30s, 10m or 2h",
+            Exit.USAGE,
         )
     return float(found[1]) * _UNITS[found[2]]
+
+
+def address(url: str | None) -> str | None:
+    """The URL of the service, if one is stated.
+
+    Raises:
+        CommandError: it is no HTTP address.
+    """
+    if not url:
+        return None
+    if not _is_address(url):
+        raise CommandError(f"--url is {url!r}, expected http:// or https:// and a host", Exit.USAGE)
+    return url.rstrip("/")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        return False
 
 
 def home() -> Path:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from cli import settings
@@ -14,7 +15,9 @@ from cli.render.text import plain
 
 
 def prepare() -> None:
-    """Make both outputs take any character, whatever the locale says."""
+    """Make both outputs take any character, whatever the locale; a closed one takes it nowhere."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (open to the end)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for each in (sys.stdout, sys.stderr):
         each.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
@@ -47,7 +50,7 @@ def write_json(value: Any, *, compact: bool) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal something that is not data; hostile characters are escaped."""
+    """Tell the person something that is not data; hostile characters are escaped."""
     with _reader_may_leave():
         for line in text.split("\n"):
             sys.stderr.write(f"{plain(line)}\n")
@@ -87,7 +90,7 @@ def is_live() -> bool:
 
 def can_ask() -> bool:
     """Whether somebody is there to answer a question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask(question: str) -> bool:

@@ -1,36 +1,39 @@
-"""A followed run in words: one status line to redraw, or few plain lines for a pipe."""
+"""A followed run in words: a status to redraw on a terminal, or a few plain lines for a pipe."""
 
 from collections.abc import Iterator
 
 from cli.progress import Progress
-from cli.render.text import count, counted, duration, number, percent, plain
+from cli.render.text import count, duration, number, percent, plain
 
-RHYTHM_SECONDS = 2.0  # between two plain lines of the same kind
 _BAR_COLUMNS = 24
 
 
 def status(progress: Progress, width: int) -> str:
-    """The run as of now, in lines of at most ``width`` columns."""
-    lines = [_phase(progress)]
-    if progress.stage and progress.phase != "TRAINING":
-        lines.append(_stage(progress))
+    """What moves inside the present phase, in lines of at most ``width`` columns."""
+    lines = []
     if progress.phase == "TRAINING":
-        lines.append(f"{_bar(progress)}{_steps(progress)}")
-        lines.append(", ".join(_details(progress)))
-    return "\n".join(line[:width] for line in lines if line)
+        lines = [f"{_bar(progress)}{_steps(progress)}", ", ".join(_details(progress))]
+    elif progress.stage:
+        lines = [_stage(progress)]
+    return "\n".join(f"  {line}"[:width] for line in lines if line)
 
 
-def changes(before: Progress, after: Progress) -> Iterator[str]:
-    """Plain lines for what must be said at once: phases, stages, attempts, validations."""
+def milestones(before: Progress, after: Progress) -> Iterator[str]:
+    """Lines for what is worth keeping on any display: phases, attempts, validations."""
     if after.attempt != before.attempt and (after.attempt or 1) > 1:
         yield f"attempt {after.attempt} on the way"
     if (after.phase, after.waiting_for) != (before.phase, before.waiting_for):
         yield _phase(after)
-    if after.stage and after.stage != before.stage:
-        yield f"  {_stage(after)}"
     if after.validation and after.validation != before.validation:
         step, loss = after.validation
         yield f"  validation after step {count(step)}: loss {number(loss)}"
+
+
+def changes(before: Progress, after: Progress) -> Iterator[str]:
+    """The milestones, and each stage as it begins."""
+    yield from milestones(before, after)
+    if after.stage and after.stage != before.stage:
+        yield stage_line(after)
 
 
 def step_line(progress: Progress) -> str:
@@ -54,8 +57,8 @@ def _stage(progress: Progress) -> str:
     if progress.completed is None:
         return name
     if progress.total is None:
-        return f"{name}: {counted(progress.completed, 'row')}"
-    return f"{name}: {count(progress.completed)} of {counted(progress.total, 'row')}"
+        return f"{name}: {count(progress.completed)}"
+    return f"{name}: {count(progress.completed)} of {count(progress.total)}"
 
 
 def _bar(progress: Progress) -> str:
@@ -77,6 +80,14 @@ def _details(progress: Progress) -> Iterator[str]:
         yield f"loss {number(progress.loss)}"
     rate, left = progress.steps_per_second, progress.seconds_left
     if rate:
-        yield f"{rate:.2f} steps/s" if rate >= 0.1 else f"{duration(1 / rate)} a step"
+        yield _rate(rate)
     if left:
         yield f"{duration(left)} left"
+
+
+def _rate(steps_per_second: float) -> str:
+    if steps_per_second >= 100:
+        return f"{steps_per_second:,.0f} steps/s"
+    if steps_per_second >= 0.1:
+        return f"{steps_per_second:.2f} steps/s"
+    return f"{duration(1 / steps_per_second)} a step"

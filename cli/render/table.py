@@ -1,12 +1,12 @@
 """Tables that never shorten an id: whole columns go first when the terminal is narrow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cli.render.text import cells, cut, plain
 
 _GAP = "  "
-_LABEL_COLUMNS = 32  # a longer label is cut before any column is dropped
+_LABEL_COLUMNS = range(40, 11, -2)  # labels are cut to these before any column is dropped
 
 
 @dataclass(frozen=True)
@@ -21,27 +21,44 @@ class Column:
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None) -> str:
     """The rows under their titles in at most ``width`` columns; None: as wide as it gets."""
-    texts = [[plain(cell) for cell in row] for row in rows]
+    texts = [[plain(column.title) for column in columns]]
+    texts += [[plain(cell) for cell in row] for row in rows]
     if width is not None:
-        texts = [
+        texts = _with_cut_labels(columns, texts, width)
+    widths = _widths(texts)
+    kept = _kept(columns, widths, width)
+    return "\n".join(_line(row, columns, widths, kept) for row in texts) + "\n"
+
+
+def _widths(texts: Sequence[Sequence[str]]) -> list[int]:
+    return [max(cells(text) for text in column) for column in zip(*texts, strict=True)]
+
+
+def _total(widths: Iterable[int]) -> int:
+    each = [width + len(_GAP) for width in widths]
+    return sum(each) - len(_GAP)
+
+
+def _with_cut_labels(
+    columns: Sequence[Column], texts: list[list[str]], width: int
+) -> list[list[str]]:
+    """The texts with their labels only as short as the width asks for."""
+    for limit in _LABEL_COLUMNS:
+        shorter = [
             [
-                cut(text, _LABEL_COLUMNS) if column.label else text
+                cut(text, limit) if column.label else text
                 for column, text in zip(columns, row, strict=True)
             ]
             for row in texts
         ]
-    widths = [
-        max([cells(column.title), *(cells(row[i]) for row in texts)])
-        for i, column in enumerate(columns)
-    ]
-    kept = _kept(columns, widths, width)
-    head = [column.title for column in columns]
-    return "\n".join(_line(row, columns, widths, kept) for row in [head, *texts]) + "\n"
+        if _total(_widths(shorter)) <= width:
+            break
+    return shorter
 
 
 def _kept(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
     kept = list(range(len(columns)))
-    while width is not None and sum(widths[i] + len(_GAP) for i in kept) - len(_GAP) > width:
+    while width is not None and _total(widths[i] for i in kept) > width:
         droppable = [(drop, i) for i in kept if (drop := columns[i].drop) is not None]
         if not droppable:
             break

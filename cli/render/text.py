@@ -1,13 +1,14 @@
 """Words and numbers as people read them; nothing here passes a control character on."""
 
+import json
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from cli.wire import Number
+
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _JOINER = "\u200d"  # holds an emoji together and cannot reorder or hide text
-
-Number = float | str | None  # NaN and the infinities come as strings
 
 
 def plain(value: object) -> str:
@@ -105,10 +106,10 @@ def size(value: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent; 100 % is said only of the whole."""
+    """A share in percent; 100% is said only of the whole."""
     if share < 1:
-        return f"{min(share * 100, 99.9):.1f} %"
-    return "100 %"
+        return f"{min(share * 100, 99.9):.1f}%"
+    return "100%"
 
 
 def value(any_value: Any) -> str:
@@ -119,4 +120,11 @@ def value(any_value: Any) -> str:
         return "yes" if any_value else "no"
     if isinstance(any_value, list) and not any(isinstance(each, dict | list) for each in any_value):
         return " ".join(plain(each) for each in any_value) or "none"
-    return plain(any_value)
+    return fact(any_value)
+
+
+def fact(any_value: Any) -> str:
+    """A value as JSON says it, and text as it is, on one line."""
+    if isinstance(any_value, str):
+        return plain(any_value)
+    return plain(json.dumps(any_value, ensure_ascii=False))

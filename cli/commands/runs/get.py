@@ -1,0 +1,31 @@
+"""``runs get``: one run in State, Results and Cost."""
+
+from typing import Annotated
+
+import typer
+
+from cli import terminal
+from cli.context import client_of
+from cli.options import DetailOutput, RunId
+from cli.render.run import detail
+from cli.wire import run_path
+
+
+def get(
+    context: typer.Context,
+    run_id: RunId,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Show the settings as well, as -o wide does.")
+    ] = False,
+    output: Annotated[
+        DetailOutput,
+        typer.Option("-o", "--output", metavar="FORMAT", help="text, wide, json or json-compact."),
+    ] = DetailOutput.TEXT,
+) -> None:
+    """Show one run: its state, its results and its cost."""
+    record = client_of(context).get(run_path(run_id))
+    if output in (DetailOutput.JSON, DetailOutput.JSON_COMPACT):
+        terminal.write_json(record, compact=output is DetailOutput.JSON_COMPACT)
+        return
+    wide = settings or output is DetailOutput.WIDE
+    terminal.write(detail(record, width=terminal.width(), with_settings=wide))

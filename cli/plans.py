@@ -1,0 +1,87 @@
+"""Plan files: JSON or YAML, with the paths in them made absolute before they leave this machine."""
+
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from cli.errors import CommandError, Exit
+from cli.wire import Json
+
+_PATHS = (("baseModel",), ("dataset",), ("validation", "dataset"), ("engine", "directory"))
+
+
+def read(where: str) -> Json:
+    """The plan in the file ``where``, or on stdin for ``-``, with absolute paths.
+
+    Raises:
+        CommandError: it cannot be read, or is neither JSON nor YAML.
+    """
+    text, folder = _text(where)
+    document = _document(text.removeprefix("\ufeff"), where)
+    if not isinstance(document, dict):
+        raise CommandError(
+            f"the plan {where} is no mapping of fields", Exit.USAGE, hint="see `runs start --help`"
+        )
+    return absolute(document, folder)
+
+
+def absolute(document: Json, folder: Path) -> Json:
+    """``document`` with its ./ and ../ paths put under ``folder``, where a command starts too."""
+    for *outer, name in _PATHS:
+        part: Any = document
+        for key in outer:
+            part = part.get(key) if isinstance(part, dict) else None
+        if isinstance(part, dict) and _is_relative(part.get(name)):
+            part[name] = os.path.normpath(folder / part[name])
+    engine = document.get("engine")
+    if isinstance(engine, dict) and "command" in engine:
+        engine.setdefault("directory", str(folder))
+    return document
+
+
+def _is_relative(path: object) -> bool:
+    return isinstance(path, str) and (path in (".", "..") or path.startswith(("./", "../")))
+
+
+def _text(where: str) -> tuple[str, Path]:
+    try:
+        if where == "-":
+            return sys.stdin.buffer.read().decode(), Path.cwd()
+        return Path(where).read_text(encoding="utf-8"), Path(where).absolute().parent
+    except UnicodeDecodeError:
+        raise CommandError(f"the plan {where} is not UTF-8 text", Exit.USAGE) from None
+    except OSError as error:
+        raise CommandError(
+            f"the plan {where} cannot be read: {error.strerror}", Exit.USAGE
+        ) from None
+
+
+def _document(text: str, where: str) -> Any:
+    try:
+        return _finite(json.loads(text))
+    except (ValueError, RecursionError):
+        pass
+    from cli.yaml_text import load  # noqa: PLC0415 (only plans that are not JSON need yaml)
+
+    document = _finite(load(text, where))
+    try:
+        json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CommandError(
+            f"the plan {where} holds something that JSON cannot say: {error}", Exit.USAGE
+        ) from None
+    return document
+
+
+def _finite(node: Any) -> Any:
+    """``node`` with numbers that are not finite as the strings that the wire uses."""
+    if isinstance(node, dict):
+        return {name: _finite(each) for name, each in node.items()}
+    if isinstance(node, list):
+        return [_finite(each) for each in node]
+    if isinstance(node, float) and not math.isfinite(node):
+        return "NaN" if math.isnan(node) else "Infinity" if node > 0 else "-Infinity"
+    return node

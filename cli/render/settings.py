@@ -1,0 +1,64 @@
+"""The settings of a run in their five groups, with a mark on what the plan itself stated."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cli.render.text import plain, value
+from cli.wire import Json
+
+_GROUPS = (
+    ("Configuration", "configuration", "config."),
+    ("Hyperparameters", "hyperparameters", None),
+    ("Engine settings", "engineSettings", None),
+    ("Runtime", "runtime", "execution."),
+    ("Run settings", "run", ""),
+)
+_NAME_COLUMNS = 40
+
+Leaf = tuple[str, Any]
+
+
+def settings(record: Json, width: int | None) -> str:
+    """The part Settings; a star marks what the plan stated, the rest was filled in."""
+    groups, stated = record.get("settings") or {}, set(_stated(record))
+    lines = ["Settings (* stated by the plan)"]
+    for title, name, prefix in _GROUPS:
+        lines.append(f"  {title}")
+        group = groups.get(name)
+        if not group:
+            lines.append("    not reported yet" if group is None else "    none")
+            continue
+        leaves = list(_leaves(group))
+        space = min(max(len(plain(leaf)) for leaf, _ in leaves), _NAME_COLUMNS)
+        for leaf, each in leaves:
+            star = "*" if prefix is not None and _is_stated(f"{prefix}{leaf}", stated) else " "
+            lines.append(_line(leaf, each, star, space=space, width=width))
+    return "\n".join(lines) + "\n"
+
+
+def _stated(record: Json) -> list[str]:
+    return record.get("stated") or (record.get("settings") or {}).get("stated") or []
+
+
+def _is_stated(path: str, stated: set[str]) -> bool:
+    """Whether the plan stated ``path``, or the mapping that it lies in."""
+    parts = path.split(".")
+    return any(".".join(parts[:end]) in stated for end in range(1, len(parts) + 1))
+
+
+def _leaves(group: Json, prefix: str = "") -> Iterator[Leaf]:
+    """Dotted names with their values, in the order of the document."""
+    for name, each in group.items():
+        if isinstance(each, dict) and each:
+            yield from _leaves(each, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", each
+
+
+def _line(leaf: str, each: Any, star: str, *, space: int, width: int | None) -> str:
+    text = f"  {star} {plain(leaf):<{space}}  {value(each)}"
+    return (
+        text
+        if width is None or len(text) <= width
+        else f"  {star} {plain(leaf)}\n      {value(each)}"
+    )

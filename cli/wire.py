@@ -1,0 +1,21 @@
+"""Names for what comes over the wire, as JSON gives it."""
+
+from typing import Any
+from urllib.parse import quote
+
+from cli.errors import CommandError, Exit
+
+Json = dict[str, Any]
+Event = dict[str, Any]  # position, runId, kind, at, and the facts of its kind
+Number = float | str | None  # NaN and the infinities come as strings; None: not measured
+
+
+def run_path(run_id: str, rest: str = "") -> str:
+    """Where the service has a run; an id with odd characters stays one part of the path.
+
+    Raises:
+        CommandError: the id is empty.
+    """
+    if not run_id:
+        raise CommandError("a run is named by its id, or by 4 digits of it", Exit.USAGE)
+    return f"/v1/runs/{quote(run_id, safe='')}{rest}"
