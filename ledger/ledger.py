@@ -176,7 +176,7 @@ class Ledger:
             story = runs.close_attempt(
                 state, stamp, ending=ending, lines=head.lines, last_sign_at=last_sign_at
             )
-            return [attempts.close(head, stamp._replace(reported_at=None)), *story]
+            return [attempts.close(head, stamp), *story]
 
         return self.decide(run_id, decision, principal=principal, reported_at=reported_at)
 

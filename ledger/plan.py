@@ -124,6 +124,8 @@ class SimStep(Part):
     ``seconds`` is the pause before each thing that the instruction says.
     """
 
+    model_config = ConfigDict(allow_inf_nan=True)  # what a diverged run measures can be scripted
+
     stage: Label | None = None
     completed: NonNegativeInt | None = None  # with stage
     total: NonNegativeInt | None = None  # with stage

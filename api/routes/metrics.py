@@ -13,6 +13,7 @@ from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json
 from projections.warehouse import queries
+from projections.warehouse.queries import EVERY_STEP
 from projections.wire import number
 
 router = APIRouter(prefix="/v1/runs")
@@ -43,8 +44,7 @@ def read_metrics(
         service.warehouse,
         found,
         fields=page.fields.split(",") if page.fields else None,
-        first=page.first,
-        last=page.last,
+        between=(page.first, EVERY_STEP[1] if page.last is None else page.last),
         limit=page.limit,
         superseded=page.superseded,
     )

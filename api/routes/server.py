@@ -29,7 +29,7 @@ def info(request: Request, _: Principal) -> Json:
         "home": str(service.settings.home),
         "position": service.ledger.position(),
         "projections": {
-            name: {"position": follower.position} for name, follower in service.followers.items()
+            name: {"position": follower.position()} for name, follower in service.followers.items()
         },
         "devices": {"slots": service.pool.slots, "free": service.pool.free()},
         "ready": all(check["ok"] for check in checks),
