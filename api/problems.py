@@ -135,4 +135,4 @@ def _http(request: Request, error: Exception) -> Json:
 
 
 def _internal(request: Request, _: Exception) -> Json:
-    return document(INTERNAL, request, "the server failed", "see: trainledger server logs")
+    return document(INTERNAL, request, "the server failed", "trainledger server logs says more")

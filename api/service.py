@@ -107,7 +107,7 @@ class Service:
         is_id = MIN_PREFIX <= len(prefix) <= ID_LENGTH and not set(prefix) - set("0123456789abcdef")
         found = self.documents.find(prefix, limit=10) if is_id else []
         if not found:
-            raise NotFoundError(f"there is no run {prefix[:80]!r}", "see: trainledger runs list")
+            raise NotFoundError(f"there is no run {prefix[:80]!r}", NotFoundError.HINT)
         if len(found) > 1:
             raise AmbiguousIdError(
                 f"{len(found)} runs begin with {prefix}: {', '.join(found)}", "write more of the id"
@@ -119,7 +119,7 @@ class Service:
         self.catch_up("documents", self.ledger.position())
         record = self.documents.get(run_id)
         if record is None:
-            raise NotFoundError(f"there is no run {run_id}", "see: trainledger runs list")
+            raise NotFoundError(f"there is no run {run_id}", NotFoundError.HINT)
         return record | {"liveness": self.dispatcher.liveness(run_id)}
 
     def catch_up(self, projection: str, position: int) -> None:

@@ -29,12 +29,12 @@ def read(where: str) -> Json:
 
 
 def absolute(document: Json, folder: Path) -> Json:
-    """``document`` with its ./ and ../ paths put under ``folder``, where a command starts too."""
+    """``document`` with its relative paths put under ``folder``, where a command starts too."""
     for *outer, name in _PATHS:
         part: Any = document
         for key in outer:
             part = part.get(key) if isinstance(part, dict) else None
-        if isinstance(part, dict) and _is_relative(part.get(name)):
+        if isinstance(part, dict) and _is_relative(part.get(name), folder):
             part[name] = os.path.normpath(folder / part[name])
     engine = document.get("engine")
     if isinstance(engine, dict) and "command" in engine:
@@ -42,8 +42,15 @@ def absolute(document: Json, folder: Path) -> Json:
     return document
 
 
-def _is_relative(path: object) -> bool:
-    return isinstance(path, str) and (path in (".", "..") or path.startswith(("./", "../")))
+def _is_relative(path: object, folder: Path) -> bool:
+    """Whether ``path`` is meant from ``folder``: it says so with a dot, or it is there.
+
+    Anything else is left alone: it may be the name of a model on a hub.
+    """
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    says_so = path in (".", "..") or path.startswith(("./", "../"))
+    return says_so or os.path.exists(folder / path)  # noqa: PTH110  any text at all may be a name
 
 
 def _text(where: str) -> tuple[str, Path]:

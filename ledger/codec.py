@@ -42,7 +42,7 @@ def check_link(stored: StoredEvent, previous: bytes) -> None:
         raise CorruptError(
             f"version {stored.originator_version} of {stored.originator_id} does not follow what "
             "is stored before it: an event was changed, removed or exchanged",
-            "run: trainledger audit verify",
+            "trainledger audit verify says what else is damaged",
         )
 
 
@@ -71,7 +71,7 @@ def decode(stored: StoredEvent) -> Event:
     except (ValueError, TypeError):
         raise CorruptError(
             f"version {version} of {stream} is not a {stored.topic}",
-            "run: trainledger audit verify",
+            "trainledger audit verify says what else is damaged",
         ) from None
 
 

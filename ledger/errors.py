@@ -23,6 +23,8 @@ class LedgerError(Exception):
 class NotFoundError(LedgerError):
     """Nothing has this id."""
 
+    HINT = "trainledger runs list shows the runs there are"
+
 
 class AmbiguousIdError(LedgerError):
     """Several things begin with this id."""

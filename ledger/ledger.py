@@ -194,7 +194,7 @@ class Ledger:
                 for event in self._stream(run_stream(run_id)):
                     state = runs.evolve(state, event)
                 if state is None:
-                    raise NotFoundError(f"there is no run {run_id}", "see: trainledger runs list")
+                    raise NotFoundError(f"there is no run {run_id}", NotFoundError.HINT)
                 self._runs[run_id] = state
             return self._runs[run_id]
 

@@ -38,7 +38,7 @@ def info(request: Request, _: Principal) -> Json:
     if not answer["ready"]:
         bad = ", ".join(check["name"] for check in checks if not check["ok"])
         raise ProblemError(
-            NOT_READY, f"not ready: {bad}", "see: trainledger server logs", more=answer
+            NOT_READY, f"not ready: {bad}", "trainledger server logs says more", more=answer
         )
     return Json(answer)
 

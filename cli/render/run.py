@@ -186,7 +186,7 @@ _SPLIT = (
 
 def _device_time(cost: Json) -> Field:
     seconds = cost.get("deviceSeconds") or 0
-    label = "CPU time" if cost.get("deviceKind") == "cpu" else "GPU time"
+    label = "Device time" if cost.get("deviceKind") == "cpu" else "GPU time"
     said = duration(seconds)
     if seconds >= 60:
         said += f" ({seconds:,.0f} s)"

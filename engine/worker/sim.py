@@ -77,7 +77,7 @@ class Sim:
     def _validation(self, said: Instruction) -> None:
         step = said["validation"]
         loss = _loss(step, self._config["seed"]) + 0.05
-        self._report.validation(step, {"loss": loss} | said.get("measured", {}))
+        self._report.validation(step, {"eval_loss": loss} | said.get("measured", {}))
 
     def _restore(self, said: Instruction) -> None:
         self._last_step = said["restore"]

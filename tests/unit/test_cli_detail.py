@@ -108,5 +108,5 @@ def test_a_run_that_has_reported_nothing_yet_reads_well() -> None:
     )
 
     assert "  Progress          0 steps\n" in bare
-    assert "  CPU time          0.0 s, estimate\n" in bare
+    assert "  Device time       0.0 s, estimate\n" in bare
     assert "  Device memory     not measured\n" in bare
