@@ -42,3 +42,24 @@ def events_of(source: Source, run_id: str, upto: int) -> Iterator[Recorded]:
     while after < upto and (page := source.read_run(run_id, after, PAGE)):
         after = page[-1].position
         yield from (each for each in page if each.position <= upto)
+
+
+class Behind(Protocol):
+    """A projection that may lag behind the ledger."""
+
+    def position(self) -> int:
+        """Of the newest event that it holds."""
+        ...
+
+    def apply(self, batch: list[Recorded]) -> None:
+        """Take events, in order, exactly once."""
+        ...
+
+
+def catch_up(projection: Behind, source: Source, upto: int) -> None:
+    """Apply every event to position ``upto`` that the projection does not hold."""
+    while projection.position() < upto:
+        page = source.read(projection.position(), PAGE)
+        if not page:
+            return
+        projection.apply([each for each in page if each.position <= upto])

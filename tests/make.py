@@ -4,6 +4,7 @@
 second more on the clock for each event that states no time of its own.
 """
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,7 @@ def moment(seconds: float) -> datetime:
 
 
 def recorded(*made: Made, after: Sequence[Recorded] = ()) -> list[Recorded]:
-    """The events in this order, continuing the history ``after``; only the new ones are answered."""
+    """The events in this order, as they continue ``after``; only the new ones are answered."""
     versions = Counter(each.event.originator_id for each in after)
     position = after[-1].position if after else 0
     history = []
@@ -147,6 +148,18 @@ def cancelled(run: str = RUN, at: float | None = None) -> events.RunCancelled:
     return events.RunCancelled(**_life(run, at))
 
 
+def submission(token: str, run: str, at: float | None = None) -> events.SubmissionAccepted:
+    return events.SubmissionAccepted(
+        **_common(events.submission_stream(token), at), created_run=run, plan_sha256="0" * 64
+    )
+
+
+def unknown(run: str = RUN) -> events.UnknownEvent:
+    """An event of a topic that only a later version knows, as the ledger reads it."""
+    common = _life(run, None) | {"timestamp": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}
+    return events.UnknownEvent(**common, topic="run.dreamt.v1", payload=b"{}")
+
+
 # -- what an attempt reported ----------------------------------------------------------------------
 
 
@@ -175,6 +188,7 @@ def step(
     attempt: int = 1,
     run: str = RUN,
     at: float | None = None,
+    *,
     reward_terms: dict[str, Any] | None = None,
     step_seconds: float | None = None,
     **named: float,
@@ -248,6 +262,19 @@ def memory(
     return events.MemoryMeasured(**_report(run, attempt, at), peak_bytes=peak_bytes)
 
 
+def dataset(
+    rows: int, validation_rows: int | None = None, attempt: int = 1, run: str = RUN
+) -> events.DatasetRead:
+    return events.DatasetRead(
+        **_report(run, attempt, None), rows=rows, validation_rows=validation_rows
+    )
+
+
+def data_fit(attempt: int = 1, run: str = RUN, **counts: Any) -> events.DataFitMeasured:
+    said: dict[str, Any] = {"rows": 100, "reached": 0, "lost_end": 0, "dropped": 0} | counts
+    return events.DataFitMeasured(**_report(run, attempt, None), **said)
+
+
 def reports_closed(
     attempt: int = 1, run: str = RUN, at: float | None = None
 ) -> events.ReportsClosed:
@@ -290,11 +317,14 @@ class History:
 
     def __init__(self, *made: Made) -> None:
         self.events: list[Recorded] = recorded(*made)
+        self._grown = threading.Condition()
 
     def add(self, *made: Made) -> list[Recorded]:
         """Append events; only the new ones are answered."""
-        new = recorded(*made, after=self.events)
-        self.events = self.events + new
+        with self._grown:
+            new = recorded(*made, after=self.events)
+            self.events = self.events + new
+            self._grown.notify_all()
         return new
 
     def position(self) -> int:
@@ -310,6 +340,7 @@ class History:
         mine = [e for e in self.events if e.position > after and e.event.run_id == run_id]
         return mine[:limit]
 
-    def wait_beyond(self, position: int, timeout: float) -> bool:  # noqa: ARG002
-        """True when there is an event beyond ``position``; an idle reader looks again at once."""
-        return self.position() > position
+    def wait_beyond(self, position: int, timeout: float) -> bool:
+        """True when there is an event beyond ``position``, or one comes in ``timeout`` seconds."""
+        with self._grown:
+            return self._grown.wait_for(lambda: self.position() > position, timeout)

@@ -6,7 +6,8 @@ summed in ledger order, one row at a time, so that a rebuilt document equals the
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ledger.events import Recorded, Restored, StepReported, ValidationReported
@@ -35,19 +36,20 @@ def add(series: dict[str, Any], event: StepReported | ValidationReported) -> Non
         _add_validation(series, event)
 
 
-def after_restore(restore: Recorded, step: int, earlier: Iterable[Recorded]) -> dict[str, Any]:
-    """The series of the rows that are still current once ``restore`` went back to ``step``."""
-    rows = [each for each in earlier if each.position < restore.position]
-    bounds = [math.inf] * len(rows)
-    bound: float = step
-    for index in range(len(rows) - 1, -1, -1):
-        bounds[index] = bound
-        event = rows[index].event
-        if isinstance(event, Restored):
-            bound = min(bound, event.step)
+def current(restores: Sequence[int], events: Iterable[Recorded]) -> dict[str, Any]:
+    """The series of the rows among ``events`` that ``restores`` leave current.
+
+    Args:
+        restores: the step of every restore so far, in order; the last one is not among ``events``.
+        events: everything that was recorded of the run before the last restore, in order.
+    """
+    bounds = list(accumulate(reversed(restores), min))[::-1]
+    passed = 0
     series = empty()
-    for (_, event), bound in zip(rows, bounds, strict=True):
-        if isinstance(event, StepReported | ValidationReported) and event.step <= bound:
+    for _, event in events:
+        if isinstance(event, Restored):
+            passed += 1
+        elif isinstance(event, StepReported | ValidationReported) and event.step <= bounds[passed]:
             add(series, event)
     return series
 

@@ -1,0 +1,114 @@
+"""Comparing live projections with their ledger: every difference is named."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ledger.store.sqlite import Database
+from projections.compare import Difference, differences
+from projections.documents import Documents
+from projections.warehouse import Warehouse
+from tests import make
+
+OTHER = "00000000000000bb"
+
+
+class Live:
+    """Projections of a history that has a restore, NaN and a second run."""
+
+    def __init__(self) -> None:
+        self.history = make.History(
+            make.training(),
+            make.steps(10),
+            make.step(11, loss=float("nan"), kl=float("inf")),
+            make.validation(10, eval_loss=1.0),
+            make.retried(2, 5),
+            make.steps(8, first=6, attempt=2),
+            make.training(OTHER),
+            make.step(1, run=OTHER, loss=0.5),
+        )
+        self.database = Database(":memory:")
+        self.documents = Documents(self.database, self.history)
+        self.warehouse = Warehouse(":memory:")
+        self.documents.apply(self.history.events)
+        self.warehouse.apply(self.history.events)
+
+    def differences(self) -> list[Difference]:
+        return differences(self.history, self.documents, self.warehouse)
+
+    def tamper(self, statement: str) -> None:
+        with self.warehouse.read() as cursor:
+            cursor.execute(statement)
+
+
+@pytest.fixture
+def live() -> Iterator[Live]:
+    live = Live()
+    yield live
+    live.warehouse.close()
+
+
+def test_projections_that_are_what_the_ledger_says_have_no_differences(live: Live) -> None:
+    assert live.differences() == []
+
+
+def test_a_projection_that_lags_is_compared_as_far_as_it_came(live: Live) -> None:
+    live.documents.apply(live.history.add(make.step(2, run=OTHER), make.submitted("cc")))
+
+    assert live.differences() == []
+
+
+def test_a_changed_document_is_named_with_its_field(live: Live) -> None:
+    with live.database.write() as connection:
+        connection.execute(
+            "UPDATE document SET phase = 'COMPLETED', state ="
+            " CAST(json_set(state, '$.series.loss.sum', 0.25) AS BLOB) WHERE run_id = ?",
+            (OTHER,),
+        )
+
+    assert live.differences() == [
+        Difference("documents", OTHER, "phase differs from the ledger"),
+        Difference("documents", OTHER, "state.series.loss.sum differs from the ledger"),
+    ]
+
+
+def test_documents_too_few_and_too_many_are_named(live: Live) -> None:
+    with live.database.write() as connection:
+        connection.execute("UPDATE document SET run_id = 'ff' WHERE run_id = ?", (OTHER,))
+
+    assert live.differences() == [
+        Difference("documents", OTHER, "no document is stored, the ledger makes one"),
+        Difference("documents", "ff", "a document is stored, the ledger makes none"),
+    ]
+
+
+def test_a_changed_number_is_named_with_its_column(live: Live) -> None:
+    live.tamper(f"UPDATE metric SET loss = 0.25 WHERE run_id = '{OTHER}'")
+    live.tamper("UPDATE metric SET extra = MAP {'kl': 1e308} WHERE step = 11")
+
+    assert live.differences() == [
+        Difference("warehouse", make.RUN, "table metric differs from the ledger in column extra"),
+        Difference("warehouse", OTHER, "table metric differs from the ledger in column loss"),
+    ]
+
+
+def test_rows_too_few_and_too_many_are_named(live: Live) -> None:
+    live.tamper(f"DELETE FROM metric WHERE run_id = '{OTHER}'")
+    live.tamper("INSERT INTO restore SELECT * FROM restore")
+
+    assert live.differences() == [
+        Difference("warehouse", make.RUN, "table restore has 2 rows, the ledger makes 1"),
+        Difference("warehouse", OTHER, "table metric has 0 rows, the ledger makes 1"),
+    ]
+
+
+def test_two_values_that_changed_places_are_a_difference(live: Live) -> None:
+    """The sum over a column is not enough: each value belongs to its row."""
+    live.tamper(
+        "UPDATE metric SET loss = CASE step WHEN 1 THEN 0.5 ELSE 1.0 END"
+        f" WHERE run_id = '{make.RUN}' AND step IN (1, 2)"
+    )
+
+    assert [each.detail for each in live.differences()] == [
+        "table metric differs from the ledger in column loss"
+    ]

@@ -1,0 +1,77 @@
+"""Rebuilding beside the live projection: readers see the old one, then the new one."""
+
+from pathlib import Path
+
+from ledger.store.sqlite import Database
+from projections.compare import differences
+from projections.documents import Documents
+from projections.rebuild import rebuild_documents, rebuild_warehouse
+from projections.warehouse import Warehouse, queries
+from tests import make
+
+
+def test_rebuilt_documents_take_the_place_of_wrong_ones() -> None:
+    history = make.History(make.training(), make.steps(10), make.retried(2, 4))
+    database = Database(":memory:")
+    live = Documents(database, history)
+    live.apply(history.events)
+    expected = live.row(make.RUN)
+    with database.write() as connection:
+        connection.execute("UPDATE document SET run_id = 'ff', phase = 'FAILED'")
+
+    rebuild_documents(live, history)
+
+    assert live.row(make.RUN) == expected
+    assert live.runs() == [make.RUN]
+    live.apply(history.add(make.step(5, attempt=2)))
+    assert live.position() == history.position()
+
+
+def test_a_rebuilt_warehouse_takes_the_place_of_the_live_file(tmp_path: Path) -> None:
+    history = make.History(make.training(), make.steps(10), make.retried(2, 4))
+    live = Warehouse(tmp_path / "warehouse.duckdb")
+    live.apply(history.events)
+    with live.read() as cursor:
+        cursor.execute("UPDATE metric SET loss = 0")
+
+    rebuild_warehouse(live, history, tmp_path / "fresh.duckdb")
+
+    steps, values = queries.series(live, make.RUN, "loss")
+    assert steps.tolist() == [1, 2, 3, 4]
+    assert values.tolist() == [1.0, 1 / 2, 1 / 3, 1 / 4]
+    live.apply(history.add(make.step(5, attempt=2)))
+    documents = Documents(Database(":memory:"), history)
+    documents.apply(history.events)
+    assert differences(history, documents, live) == []
+    live.close()
+    assert [file.name for file in sorted(tmp_path.glob("*.duckdb*"))] == ["warehouse.duckdb"]
+
+
+def test_what_was_applied_during_the_rebuild_is_not_lost(tmp_path: Path) -> None:
+    """The fresh one catches up with the live one before they change places."""
+    history = make.History(make.training(), make.steps(3))
+    live = Warehouse(tmp_path / "warehouse.duckdb")
+    live.apply(history.events)
+    fresh = Warehouse(tmp_path / "fresh.duckdb")
+    fresh.apply(history.events)
+    live.apply(history.add(make.steps(6, first=4)))
+
+    live.replace(fresh, history)
+
+    assert live.position() == 14
+    assert queries.series(live, make.RUN, "loss")[0].tolist() == [1, 2, 3, 4, 5, 6]
+    live.close()
+
+
+def test_a_projection_of_a_longer_ledger_becomes_one_of_this_ledger(tmp_path: Path) -> None:
+    """An older copy of the ledger was put back."""
+    history = make.History(make.training(), make.steps(3))
+    live = Warehouse(tmp_path / "warehouse.duckdb")
+    live.apply(history.events)
+    history.events = history.events[:9]
+
+    rebuild_warehouse(live, history, tmp_path / "fresh.duckdb")
+
+    assert live.position() == 9
+    assert queries.series(live, make.RUN, "loss")[0].tolist() == [1]
+    live.close()
