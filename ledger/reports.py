@@ -25,8 +25,8 @@ LINE_BYTES = 1_000_000  # a longer line is refused: reports are facts, not files
 
 LAST_SECOND = 253_402_300_799  # of the year 9999: what a date can hold
 
-Count = Annotated[int, Field(strict=True, ge=0)]  # strict: true and "7" are no counts
-Step = Annotated[int, Field(strict=True, gt=0)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]  # strict: true and "7" are no counts
+Step = Annotated[int, Field(strict=True, gt=0, le=2**53)]  # 2**53: exact as any JSON number
 
 
 class ReportError(ValueError):
