@@ -181,6 +181,8 @@ class Dispatcher:
             startup_timeout_seconds=execution["startupTimeout"],
             heard=now,
             progressed=now,
+            stepped=now,
+            step=head.step,
             heard_at=head.last_at or attempt.opened_at,
         )
         self._launch(state, attempt)
@@ -250,7 +252,7 @@ class Dispatcher:
             self._start(run_id, attempt, runner)
             head = self._ledger.record(run_id, attempt, first=first, lines=lines)
             with self._lock:
-                self._note(run_id, progress=bool(lines))
+                self._note(run_id, head, has_lines=bool(lines))
                 if seen is not None:
                     self._end(run_id, head, *seen)
                     return Answer(head.lines, None, closed=True)
@@ -270,10 +272,12 @@ class Dispatcher:
                 reported_at=runner.started_at,
             )
 
-    def _note(self, run_id: str, *, progress: bool) -> None:
+    def _note(self, run_id: str, head: AttemptHead, *, has_lines: bool) -> None:
         watch = self._watches.get(run_id)
         if watch is not None:
-            self._watches[run_id] = watch.hear(self._monotonic(), self._clock(), progress=progress)
+            self._watches[run_id] = watch.hear(
+                self._monotonic(), self._clock(), has_lines=has_lines, step=head.step
+            )
 
     def _end(self, run_id: str, head: AttemptHead, seen: Exit, at: datetime | None) -> None:
         """Merge what the worker said with how it died."""
@@ -297,7 +301,7 @@ class Dispatcher:
             return self._ledger.decide(run_id, runs.request_cancel, principal=principal)
 
     def liveness(self, run_id: str) -> dict[str, Any]:
-        """Whether the run's attempt is alive, and since when it has been silent."""
+        """Whether the attempt is alive, and for how long it and its steps have been silent."""
         watch = self._watches.get(run_id)
         if watch is None:
             return {"verdict": "ended" if self._ledger.run(run_id).has_ended else "none"}
@@ -306,6 +310,7 @@ class Dispatcher:
             "verdict": watch.verdict(now).value,
             "lastSignAt": watch.heard_at.astimezone(UTC),
             "silentSeconds": round(max(watch.silence(now), 0.0), 3),
+            "stepSilentSeconds": round(max(now - watch.stepped, 0.0), 3),
         }
 
 

@@ -15,18 +15,28 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Watch:
-    """When an attempt was last heard of, and when it last made progress (seconds, monotonic)."""
+    """When an attempt was last heard of, and when it last made progress (seconds, monotonic).
+
+    Beats and gauges of a job that hangs keep looking healthy; its step counter does not.
+    """
 
     lease_seconds: float
     startup_timeout_seconds: float
     heard: float
-    progressed: float
+    progressed: float  # newest line of any kind
+    stepped: float  # newest rise of the step counter
+    step: int
     heard_at: datetime  # the same moment as ``heard`` on the server's clock
 
-    def hear(self, now: float, at: datetime, *, progress: bool) -> "Watch":
+    def hear(self, now: float, at: datetime, *, has_lines: bool, step: int) -> "Watch":
         """The watch after a sign of life."""
         return replace(
-            self, heard=now, heard_at=at, progressed=now if progress else self.progressed
+            self,
+            heard=now,
+            heard_at=at,
+            progressed=now if has_lines else self.progressed,
+            stepped=now if step > self.step else self.stepped,
+            step=step,
         )
 
     def silence(self, now: float) -> float:

@@ -172,6 +172,23 @@ def test_any_delivery_renews_the_lease(desk: Desk) -> None:
     assert desk.dispatcher.liveness(run_id)["verdict"] == "alive"
 
 
+def test_a_job_that_hangs_is_seen_by_its_step_counter(desk: Desk) -> None:
+    """I28: beats and other lines go on, and the counter stands still."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 2))
+
+    desk.work(after=30)
+    desk.hear(run_id, '{"kind": "stage", "stage": "waiting for data"}', first=3)
+    desk.work(after=10)
+    desk.hear(run_id)
+
+    liveness = desk.dispatcher.liveness(run_id)
+    assert liveness["verdict"] == "alive"
+    assert liveness["silentSeconds"] == 0
+    assert liveness["stepSilentSeconds"] == 40
+
+
 def test_a_job_that_reports_nothing_for_its_startup_timeout_fails(desk: Desk) -> None:
     """S35: beats are a sign of life, and no progress."""
     run_id = ledgers.submit(desk.ledger, execution={"startupTimeout": "10m"})

@@ -16,7 +16,7 @@ def text(width: int | None = 80, *, with_settings: bool = False, **facts: object
 
 
 def test_the_detail_of_a_completed_run_reads_as_agreed() -> None:
-    """S1-S20: State, Results, Cost and Settings at 80 columns."""
+    """S1, S2, S3, S4, S5, S6, S7, S8, S9, S10, S16, S17, S18, S20: at 80 columns."""
     assert text(with_settings=True) == (GOLDEN / "get_completed.txt").read_text()
 
 
