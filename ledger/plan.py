@@ -81,7 +81,7 @@ class Lora(Part):
     """The adapter that is trained."""
 
     rank: PositiveInt = 16
-    alpha: PositiveFloat = 32
+    alpha: PositiveFloat = 32.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     target_modules: Literal["all-linear"] | tuple[Label, ...] = "all-linear"
 

@@ -4,7 +4,7 @@ import importlib.metadata
 from pathlib import Path
 from typing import Any
 
-from ledger.plan import Lora, Part, Plan
+from ledger.plan import Config, Lora, Plan
 
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
 _VERSIONED = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
@@ -47,10 +47,10 @@ def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool) -> dict[str, Any]:
 
 def lora_arguments(lora: Lora) -> dict[str, Any]:
     """The arguments of ``LoraConfig``."""
-    targets = lora.target_modules
+    targets, alpha = lora.target_modules, lora.alpha
     return {
         "r": lora.rank,
-        "lora_alpha": int(lora.alpha) if lora.alpha.is_integer() else lora.alpha,
+        "lora_alpha": int(alpha) if alpha == int(alpha) else alpha,  # other loaders want a count
         "lora_dropout": lora.dropout,
         "target_modules": targets if isinstance(targets, str) else list(targets),
         "bias": "none",
@@ -88,14 +88,14 @@ def hyperparameters(plan: Plan, args: Any, *, total_steps: int) -> dict[str, Any
     }
 
 
-def _flat(part: Part, prefix: str = "") -> dict[str, Any]:
+def _flat(config: Config) -> dict[str, Any]:
     """Every stated or default value under its dotted wire name; absent ones are left out."""
     flat: dict[str, Any] = {}
-    for name, value in part.model_dump(mode="json", by_alias=True, exclude_none=True).items():
+    for name, value in config.model_dump(mode="json", by_alias=True, exclude_none=True).items():
         if isinstance(value, dict):
-            flat |= {f"{prefix}{name}.{inner}": each for inner, each in value.items()}
+            flat |= {f"{name}.{inner}": each for inner, each in value.items()}
         else:
-            flat[f"{prefix}{name}"] = value
+            flat[name] = value
     return flat
 
 

@@ -1,8 +1,8 @@
 """Why this worker ends before its training does.
 
-    WorkerError
-    ├── RefusalError    the inputs were read and will not be trained on: exit 65
-    └── StoppedError    somebody asked the worker to stop: exit 143
+WorkerError
+├── RefusalError    the inputs were read and will not be trained on: exit 65
+└── StoppedError    somebody asked the worker to stop: exit 143
 """
 
 

@@ -42,4 +42,5 @@ def clip_factor(grad_norm: float, max_grad_norm: float) -> float | None:
 
 
 def _norm(tensors: list[Tensor]) -> Tensor:
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
+    whole: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
+    return whole

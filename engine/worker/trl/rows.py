@@ -33,6 +33,7 @@ class ChatRow(NamedTuple):
 class Data:
     """What is trained on, and what is kept apart to measure on."""
 
+    rows: int  # of the dataset's own file
     training: list[ChatRow]
     validation: list[ChatRow]
 
@@ -53,9 +54,9 @@ def load(plan: Plan) -> Data:
     """
     rows = read(Path(plan.dataset))
     if plan.validation is None:
-        return Data(rows, [])
+        return Data(len(rows), rows, [])
     if plan.validation.dataset is not None:
-        return Data(rows, read(Path(plan.validation.dataset)))
+        return Data(len(rows), rows, read(Path(plan.validation.dataset)))
     return split(rows, plan.validation.fraction or 0.1, seed=plan.config.seed)
 
 
@@ -69,6 +70,7 @@ def split(rows: list[ChatRow], fraction: float, *, seed: int) -> Data:
         )
     apart = set(random.Random(seed).sample(range(len(rows)), count))  # noqa: S311 - no secret
     return Data(
+        len(rows),
         [row for place, row in enumerate(rows) if place not in apart],
         [row for place, row in enumerate(rows) if place in apart],
     )
@@ -152,7 +154,9 @@ def _message_fault(place: int, message: Any) -> Fault | None:
         said = f"{where}.content is {_kind(message.get('content'))}"
         return Fault("the content of a message is not text", said, "write it as one string")
     if message.get("tool_calls"):
-        return Fault("a message calls tools", f"{where}.tool_calls", "write the call as its content")
+        return Fault(
+            "a message calls tools", f"{where}.tool_calls", "write the call as its content"
+        )
     return None
 
 

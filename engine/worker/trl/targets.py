@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from jinja2 import TemplateError
+
 from engine.worker.trl.errors import RefusalError
 from engine.worker.trl.rows import ChatRow
 
@@ -89,8 +91,6 @@ def target_spans(tokenizer: Any, row: ChatRow) -> tuple[str, list[tuple[int, int
 
 def _render(tokenizer: Any, row: ChatRow, *, upto: int, inviting: bool = False) -> str:
     """The first ``upto`` messages as the template writes them."""
-    from jinja2 import TemplateError  # noqa: PLC0415 - only where transformers brings it
-
     try:
         return str(
             tokenizer.apply_chat_template(
