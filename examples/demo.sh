@@ -13,9 +13,6 @@ say '$ trainledger runs start -f examples/triage/plan.yaml --wait --exit-status'
 trainledger runs start -f examples/triage/plan.yaml --wait --exit-status
 run=$(trainledger runs list --limit 1 -o json | python -c 'import json, sys; print(json.load(sys.stdin)["runs"][0]["runId"])')
 
-say "\$ trainledger runs get $run"
-trainledger runs get "$run"
-
 say "\$ trainledger runs metrics $run --limit 10"
 trainledger runs metrics "$run" --limit 10
 

@@ -1,0 +1,52 @@
+"""What the README tells a user to type works, and what it points to is there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.product import Product
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "README.md").read_text("utf-8")
+COMMANDS = [
+    line.split("#")[0].strip()
+    for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("trainledger ")
+]
+
+
+def test_every_command_of_the_readme_runs(shared: Product) -> None:
+    """On a scripted run in place of one that trains for minutes."""
+    sim = str(ROOT / "examples" / "sim.yaml")
+    run_id = shared.json("runs", "start", "--force", "-f", sim)["runId"]
+    slow = shared.start([{"steps": 600, "seconds": 0.1}])
+    names = {"examples/triage/plan.yaml": sim, "my-plan.yaml": sim, "RUN": run_id}
+
+    assert len(COMMANDS) > 8
+    for command in COMMANDS:
+        _, *words = shlex.split(command)
+        target = names | ({"RUN": slow} if "cancel" in words else {})
+        shared.run(*[target.get(word, word) for word in words])
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TEXT))))
+def test_everything_that_the_readme_points_to_is_there(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    re.findall(r"^([a-z_]+(?:\.py|/)?)(?= {2,})", TEXT.split("## The tree")[1], re.MULTILINE),
+)
+def test_every_folder_of_the_tree_is_there(name: str) -> None:
+    assert (ROOT / name).exists()
+
+
+def test_the_first_screen_names_the_two_commands() -> None:
+    first = TEXT.split("## Use it")[0]
+
+    assert "make demo" in first
+    assert "make test" in first
