@@ -8,6 +8,7 @@ import fcntl
 import os
 import socket
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from api.app import create_app
 from api.service import utc_now
@@ -44,11 +46,8 @@ def main() -> int:
     """Run the server of one home until a signal ends it; the exit status."""
     try:
         settings = Settings()
-    except ValidationError as error:
-        for each in error.errors(include_url=False):
-            where = ".".join(str(part) for part in each["loc"])
-            message = each["msg"].removeprefix("Value error, ")
-            sys.stderr.write(f"settings: {where}: {message}\n".replace(": :", ":"))
+    except (ValidationError, SettingsError, tomllib.TOMLDecodeError) as error:
+        sys.stderr.writelines(f"settings: {fault}\n" for fault in _faults(error))
         return 2
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _own(settings.home) as is_owner:
@@ -57,6 +56,20 @@ def main() -> int:
             return 4
         _serve(settings)
     return 0
+
+
+def _faults(error: ValueError) -> list[str]:
+    """One sentence for each setting that is wrong."""
+    if isinstance(error, tomllib.TOMLDecodeError):
+        return [f"trainledger.toml: {error}"]
+    if isinstance(error, ValidationError):
+        return [
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ").replace(
+                "Value error, ", "", 1
+            )
+            for each in error.errors(include_url=False)
+        ]
+    return [f'{error}; a list is written as JSON, for example ["cuda:0", "cuda:1"]']
 
 
 def _serve(settings: Settings) -> None:

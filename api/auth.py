@@ -4,10 +4,14 @@ import hmac
 import os
 import secrets
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.problems import UNAUTHORIZED, ProblemError
+from api.problems import FOREIGN_HOST, UNAUTHORIZED, ProblemError, document
+from api.settings import LOOPBACK
 
 PRINCIPAL = "operator"  # the owner of the token file may do everything
 
@@ -43,6 +47,29 @@ def require(request: Request) -> str:
         raise ProblemError(
             UNAUTHORIZED,
             "the request carries no token that is known here",
-            "send the token of the server's home folder: Authorization: Bearer …",
         )
     return PRINCIPAL
+
+
+class OwnNames:
+    """Refuses what was addressed to another name: a page led here by a false DNS answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer only what was sent to this machine's own names."""
+        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else "localhost"
+        if _name(host) in LOOPBACK:
+            await self._app(scope, receive, send)
+            return
+        refusal = document(FOREIGN_HOST, Request(scope), f"{host[:80]!r} is no name of this server")
+        await refusal(scope, receive, send)
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

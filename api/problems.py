@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 
 from api.wire import Json
 from ledger.errors import (
-    AmbiguousIdError,
     CorruptError,
     EndedError,
     FencedError,
@@ -32,28 +31,84 @@ class Problem(NamedTuple):
     slug: str
     status: int
     title: str
+    hint: str  # what to do, where the error itself does not say
 
 
-NOT_FOUND = Problem("run-not-found", 404, "There is no such run")
-INTERNAL = Problem("internal", 500, "The server failed")
-BAD_REQUEST = Problem("bad-request", 400, "The request cannot be understood")
-UNAUTHORIZED = Problem("unauthorized", 401, "Who asks is not known")
-NOT_READY = Problem("not-ready", 503, "The server is not ready")
+BAD_REQUEST = Problem("bad-request", 400, "The request cannot be understood", "correct the request")
+FOREIGN_HOST = Problem(
+    "foreign-host",
+    400,
+    "The request was sent to another name",
+    "ask for 127.0.0.1, localhost or [::1]",
+)
+UNAUTHORIZED = Problem(
+    "unauthorized",
+    401,
+    "Who asks is not known",
+    "send the token of the server's home folder: Authorization: Bearer …",
+)
+NO_SUCH_PAGE = Problem(
+    "no-such-page", 404, "Nothing has this address", "docs/http.md has every address"
+)
+NOT_ALLOWED = Problem(
+    "not-allowed",
+    405,
+    "This address does not know the method",
+    "docs/http.md has the methods of every address",
+)
+AMBIGUOUS_ID = Problem(
+    "ambiguous-id", 409, "Several runs have an id that begins so", "write more of the id"
+)
+INTERNAL = Problem("internal", 500, "The server failed", "trainledger server logs says more")
+NOT_READY = Problem(
+    "not-ready", 503, "The server is not ready", "trainledger server logs says more"
+)
 
 PROBLEMS: dict[type[Exception], Problem] = {
-    PlanError: Problem("plan-refused", 422, "The plan cannot be run"),
-    TokenReusedError: Problem("submission-token-reused", 409, "The token named another plan"),
-    FencedError: Problem("attempt-closed", 410, "The attempt is closed"),
-    GapError: Problem("lines-do-not-follow", 409, "Lines do not follow what was taken"),
-    AmbiguousIdError: Problem("ambiguous-id", 409, "Several runs have an id that begins so"),
-    EndedError: Problem("run-has-ended", 409, "The run has ended"),
-    RefusedError: Problem("refused", 409, "The rules of the run do not allow it now"),
-    NotFoundError: NOT_FOUND,
-    CorruptError: Problem("ledger-corrupt", 500, "The stored events are not what was written"),
+    PlanError: Problem(
+        "plan-refused", 422, "The plan cannot be run", "correct the plan and submit it again"
+    ),
+    TokenReusedError: Problem(
+        "submission-token-reused",
+        409,
+        "The token named another plan",
+        "use a new token for another plan",
+    ),
+    FencedError: Problem(
+        "attempt-closed", 410, "The attempt is closed", "end the worker: its word no longer counts"
+    ),
+    GapError: Problem(
+        "lines-do-not-follow",
+        409,
+        "Lines do not follow what was taken",
+        "send again from the line after the last one taken",
+    ),
+    EndedError: Problem("run-has-ended", 409, "The run has ended", "start it again as a new run"),
+    RefusedError: Problem(
+        "refused", 409, "The rules of the run do not allow it now", "look at the phase of the run"
+    ),
+    NotFoundError: Problem("run-not-found", 404, "There is no such run", NotFoundError.HINT),
+    CorruptError: Problem(
+        "ledger-corrupt",
+        500,
+        "The stored events are not what was written",
+        "trainledger audit verify says what else is damaged",
+    ),
     LedgerError: BAD_REQUEST,
-    PersistenceError: Problem("storage", 503, "The ledger cannot be written or read just now"),
+    PersistenceError: Problem(
+        "storage", 503, "The ledger cannot be written or read just now", "try again later"
+    ),
 }
-ALL = (*PROBLEMS.values(), INTERNAL, UNAUTHORIZED, NOT_READY)
+ALL = (
+    *PROBLEMS.values(),
+    FOREIGN_HOST,
+    UNAUTHORIZED,
+    NO_SUCH_PAGE,
+    NOT_ALLOWED,
+    AMBIGUOUS_ID,
+    INTERNAL,
+    NOT_READY,
+)
 
 
 class ProblemError(Exception):
@@ -91,14 +146,16 @@ def document(
         "title": problem.title,
         "status": problem.status,
         "detail": detail,
-        "instance": request.url.path,
-        "hint": hint,
+        "instance": request.scope["path"],
+        "hint": hint or problem.hint,
         **(more or {}),
     }
-    return Json(body, problem.status, media_type="application/problem+json")
+    challenge = {"WWW-Authenticate": "Bearer"} if problem is UNAUTHORIZED else None
+    return Json(body, problem.status, challenge, media_type="application/problem+json")
 
 
-def _ours(request: Request, error: Exception) -> Json:
+def of(error: Exception, request: Request) -> Json:
+    """The answer for one of ``PROBLEMS``."""
     problem = next(PROBLEMS[kind] for kind in type(error).__mro__ if kind in PROBLEMS)
     more: dict[str, Any] = {}
     if isinstance(error, PlanError):
@@ -106,8 +163,12 @@ def _ours(request: Request, error: Exception) -> Json:
     if isinstance(error, GapError):
         more["taken"] = error.taken
     if isinstance(error, PersistenceError):
-        return document(problem, request, "the event database did not answer", "try again later")
+        return document(problem, request, "the event database did not answer")
     return document(problem, request, str(error), getattr(error, "hint", ""), more)
+
+
+def _ours(request: Request, error: Exception) -> Json:
+    return of(error, request)
 
 
 def _raised(request: Request, error: Exception) -> Json:
@@ -117,22 +178,24 @@ def _raised(request: Request, error: Exception) -> Json:
 
 def _invalid(request: Request, error: Exception) -> Json:
     assert isinstance(error, RequestValidationError)
-    faults = [
-        f"{'.'.join(str(part) for part in each['loc'][1:])}: {each['msg']}"
-        for each in error.errors()
-    ]
-    return document(BAD_REQUEST, request, "; ".join(faults), "correct the request")
+    return document(BAD_REQUEST, request, "; ".join(_fault(each) for each in error.errors()))
+
+
+def _fault(error: Mapping[str, Any]) -> str:
+    """One sentence that names the field and what is wrong with it."""
+    where = ".".join(str(part) for part in error["loc"][1:]) or error["loc"][0]
+    if error["type"] == "json_invalid":
+        return f"the {error['loc'][0]} is not JSON"
+    if error["type"] == "extra_forbidden":
+        return f"{where} is not known here"
+    return f"{where}: {error['msg']}"
 
 
 def _http(request: Request, error: Exception) -> Json:
     assert isinstance(error, HTTPException)
-    problem = Problem(
-        "no-such-page" if error.status_code == 404 else "not-allowed",
-        error.status_code,
-        str(error.detail),
-    )
-    return document(problem, request, f"{request.method} {request.url.path}: {error.detail}")
+    problem = {404: NO_SUCH_PAGE, 405: NOT_ALLOWED}.get(error.status_code, BAD_REQUEST)
+    return document(problem, request, f"{request.method} {request.scope['path']}: {error.detail}")
 
 
 def _internal(request: Request, _: Exception) -> Json:
-    return document(INTERNAL, request, "the server failed", "trainledger server logs says more")
+    return document(INTERNAL, request, "the server failed")

@@ -3,19 +3,18 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from api.auth import token_file
 from api.hub import Hub
+from api.problems import AMBIGUOUS_ID, NOT_READY, ProblemError
 from api.settings import Settings
 from engine.dispatch.dispatcher import Dispatcher
 from engine.dispatch.local import LocalLauncher
 from engine.dispatch.pool import DevicePool
 from ledger import audit, plan as plans
-from ledger.errors import AmbiguousIdError, NotFoundError, PlanError
+from ledger.errors import NotFoundError, PlanError
 from ledger.events import RunId
 from ledger.ledger import Ledger
 from ledger.plan import CommandEngine
@@ -102,15 +101,23 @@ class Service:
         """The run whose id is or begins with ``prefix``.
 
         Raises:
-            NotFoundError, AmbiguousIdError
+            NotFoundError: there is none.
+            ProblemError: there are several, or one may be too new to be known.
         """
         is_id = MIN_PREFIX <= len(prefix) <= ID_LENGTH and not set(prefix) - set("0123456789abcdef")
         found = self.documents.find(prefix, limit=10) if is_id else []
+        if is_id and not found:
+            is_current = self.catch_up("documents", self.ledger.position())
+            found = self.documents.find(prefix, limit=10)
+            if not found and not is_current:
+                raise ProblemError(NOT_READY, "the newest runs cannot be read just now")
         if not found:
             raise NotFoundError(f"there is no run {prefix[:80]!r}", NotFoundError.HINT)
         if len(found) > 1:
-            raise AmbiguousIdError(
-                f"{len(found)} runs begin with {prefix}: {', '.join(found)}", "write more of the id"
+            raise ProblemError(
+                AMBIGUOUS_ID,
+                f"{prefix} is how the ids of {len(found)} runs begin",
+                more={"candidates": found},
             )
         return RunId(found[0])
 
@@ -122,9 +129,9 @@ class Service:
             raise NotFoundError(f"there is no run {run_id}", NotFoundError.HINT)
         return record | {"liveness": self.dispatcher.liveness(run_id)}
 
-    def catch_up(self, projection: str, position: int) -> None:
-        """Wait for a projection to reach ``position``, but not for long."""
-        self.followers[projection].wait_for(position, CATCH_UP_SECONDS)
+    def catch_up(self, projection: str, position: int) -> bool:
+        """Wait for a projection to reach ``position``, but not for long; whether it did."""
+        return self.followers[projection].wait_for(position, CATCH_UP_SECONDS)
 
     def checks(self) -> list[dict[str, Any]]:
         """Whether each part of the server works."""
@@ -165,13 +172,24 @@ class Service:
                 "faults": faults,
             }
 
-    def _differences(self) -> Sequence[dict[str, Any]]:
+    def _differences(self) -> list[dict[str, Any]]:
+        end = self.ledger.position()
+        behind = [name for name in self.followers if not self.catch_up(name, end)]
+        if behind:  # comparing what they hold would call the rest of the ledger true
+            return [
+                {
+                    "verdict": "projectionDiffers",
+                    "projection": name,
+                    "detail": f"stands at position {self.followers[name].position()} of {end}",
+                }
+                for name in behind
+            ]
         return [
-            {"verdict": "projectionDiffers", **difference._asdict()}
-            for difference in differences(self.ledger, self.documents, self.warehouse)
+            {
+                "verdict": "projectionDiffers",
+                "projection": each.projection,
+                "runId": each.run_id,
+                "detail": each.detail,
+            }
+            for each in differences(self.ledger, self.documents, self.warehouse)
         ]
-
-
-def home_files(home: Path) -> dict[str, Path]:
-    """The files of a home that other programs read."""
-    return {"server": home / "server.json", "lock": home / "server.lock"}

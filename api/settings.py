@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -34,7 +34,9 @@ def _devices_here() -> tuple[str, ...]:
 class Settings(BaseSettings):
     """What a deployment may choose; a name that is not here is an error."""
 
-    model_config = SettingsConfigDict(env_prefix="TRAINLEDGER_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="TRAINLEDGER_", env_ignore_empty=True, extra="forbid", frozen=True
+    )
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".trainledger",
@@ -67,13 +69,18 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read the environment first, then the file in the home that it names."""
-        home = os.environ.get("TRAINLEDGER_HOME", "~/.trainledger")
+        home = os.environ.get("TRAINLEDGER_HOME") or "~/.trainledger"
         file = Path(home).expanduser() / "trainledger.toml"
         return (
             init_settings,
             env_settings,
             TomlConfigSettingsSource(settings_cls, toml_file=file),
         )
+
+    @field_validator("home")
+    @classmethod
+    def _home_is_a_place(cls, home: Path) -> Path:
+        return home.expanduser()  # a service file has no shell that would do it
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

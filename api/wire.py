@@ -17,7 +17,7 @@ from ledger.events import (
 )
 
 TERMINAL_PHASES = {RunCompleted: "COMPLETED", RunFailed: "FAILED", RunCancelled: "CANCELLED"}
-_NOT_TOLD = {
+NOT_TOLD = {
     "originator_id",
     "originator_version",
     "timestamp",
@@ -43,7 +43,13 @@ def dump(value: Any) -> bytes:
 
 def kind(event: Event) -> str:
     """The name of an event as streams say it, for example ``stepReported``."""
-    return _kind(type(event))
+    return kind_of(type(event))
+
+
+@cache
+def kind_of(event: type[Event]) -> str:
+    """The name of a kind of event as streams say it."""
+    return event.__name__[0].lower() + event.__name__[1:]
 
 
 def tell(recorded: Recorded) -> dict[str, Any]:
@@ -60,7 +66,7 @@ def tell(recorded: Recorded) -> dict[str, Any]:
         told["attempt"] = attempt
     told |= {
         to_camel_cached(name): value
-        for name, value in event.model_dump(exclude=_NOT_TOLD, exclude_none=True).items()
+        for name, value in event.model_dump(exclude=NOT_TOLD, exclude_none=True).items()
     }
     if type(event) in TERMINAL_PHASES:
         told |= {"terminal": True, "phase": TERMINAL_PHASES[type(event)]}
@@ -78,8 +84,3 @@ def tell(recorded: Recorded) -> dict[str, Any]:
 def to_camel_cached(name: str) -> str:
     """The camelCase form of a field's name."""
     return to_camel(name)
-
-
-@cache
-def _kind(kind_: type[Event]) -> str:
-    return kind_.__name__[0].lower() + kind_.__name__[1:]

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from api.routes.runs import Principal
+from api import problems
+from api.routes.runs import Position, Principal
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import TERMINAL_PHASES, dump, kind, tell
@@ -26,18 +27,21 @@ async def read_events(
     run_id: str,
     request: Request,
     _: Principal,
-    after: Annotated[int, Query(ge=0)] = 0,
-    follow: bool = False,
-    accept: Annotated[str, Header()] = "",
-    last_event_id: Annotated[int | None, Header()] = None,
+    after: Annotated[Position, Query(description="Only events after this position.")] = 0,
+    follow: Annotated[bool, Query(description="Go on with events as they come.")] = False,
+    accept: Annotated[str, Header(description="`text/event-stream`, else JSON lines.")] = "",
+    last_event_id: Annotated[
+        Position | None, Header(description="What a browser saw last; it wins over `after`.")
+    ] = None,
 ) -> StreamingResponse:
     """Events after a position; with ``follow``, as they come, until the run has ended."""
     service = service_of(request)
     found = await run_in_threadpool(service.find, run_id)
     is_sse = SSE in accept
     start = last_event_id if last_event_id is not None else after
+    stream = _stream(service, found, start, follow=follow, is_sse=is_sse)
     return StreamingResponse(
-        _stream(service, found, start, follow=follow, is_sse=is_sse),
+        _to_its_end(stream, request, is_sse=is_sse),
         media_type=SSE if is_sse else "application/jsonl",
         headers=NO_BUFFERING,
     )
@@ -48,17 +52,31 @@ async def _stream(
 ) -> AsyncIterator[bytes]:
     """What a follower reads; an empty line or comment every few seconds shows that we are there."""
     write, heartbeat = (_sse, b":\n\n") if is_sse else (_line, b"\n")
+    has_ended = await _has_ended(service, run_id)  # before reading: a later end is read below
     while True:
         seen = service.ledger.position()  # before reading: what comes meanwhile wakes us again
         page = await run_in_threadpool(service.ledger.read_run, run_id, after, PAGE)
         if page:
             yield b"".join(write(each) for each in page)
             after = page[-1].position
+            has_ended = has_ended or type(page[-1].event) in TERMINAL_PHASES
             continue
-        if not follow or service.hub.is_stopping or await _has_ended(service, run_id):
+        if not follow or has_ended or service.hub.is_stopping:
             return
         if not await service.hub.wait_beyond(seen, HEARTBEAT_SECONDS):
             yield heartbeat
+
+
+async def _to_its_end(
+    stream: AsyncIterator[bytes], request: Request, *, is_sse: bool
+) -> AsyncIterator[bytes]:
+    """The stream; when it cannot go on, its last line is the problem."""
+    try:
+        async for part in stream:
+            yield part
+    except tuple(problems.PROBLEMS) as error:
+        said = bytes(problems.of(error, request).body)
+        yield b"event: problem\ndata: %s\n\n" % said if is_sse else said + b"\n"
 
 
 async def _has_ended(service: Service, run_id: str) -> bool:

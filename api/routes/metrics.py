@@ -17,6 +17,7 @@ from projections.warehouse.queries import EVERY_STEP
 from projections.wire import number
 
 router = APIRouter(prefix="/v1/runs")
+LAST = EVERY_STEP[1]
 COLUMNS = orjson.OPT_SERIALIZE_NUMPY  # it would write NaN as null, so only finite arrays get it
 
 
@@ -25,11 +26,11 @@ class Page(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    fields: str | None = None  # names, with commas between
-    first: Annotated[int, Field(ge=0, alias="from")] = 0
-    last: Annotated[int | None, Field(ge=0, alias="to")] = None
-    limit: Annotated[int | None, Field(ge=1)] = None  # the last so many steps
-    superseded: bool = False
+    fields: str | None = Field(None, description="Only these names, with commas between.")
+    first: int = Field(0, ge=0, le=LAST, alias="from", description="The lowest step.")
+    last: int = Field(LAST, ge=0, le=LAST, alias="to", description="The highest step.")
+    limit: int | None = Field(None, ge=1, le=LAST, description="Only the last so many steps.")
+    superseded: bool = Field(False, description="Also what a restore took back, and marked so.")
 
 
 @router.get("/{run_id}/metrics")
@@ -44,7 +45,7 @@ def read_metrics(
         service.warehouse,
         found,
         fields=page.fields.split(",") if page.fields else None,
-        between=(page.first, EVERY_STEP[1] if page.last is None else page.last),
+        between=(page.first, page.last),
         limit=page.limit,
         superseded=page.superseded,
     )
@@ -60,7 +61,12 @@ def read_metrics(
 
 
 @router.get("/{run_id}/series")
-def read_series(run_id: str, request: Request, _: Principal, field: str = "loss") -> Response:
+def read_series(
+    run_id: str,
+    request: Request,
+    _: Principal,
+    field: Annotated[str, Query(description="The engine's own name of the number.")] = "loss",
+) -> Response:
     """One number of every current step, as two columns."""
     service = service_of(request)
     found = service.find(run_id)

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
@@ -19,6 +20,7 @@ from ledger.reports import LAST_SECOND
 
 router = APIRouter(prefix="/v1/runs")
 Seconds = Annotated[float, Field(ge=0, le=LAST_SECOND)]  # since 1970 UTC
+Number = Annotated[int, Field(ge=0, lt=2**31)]  # that an operating system gives
 
 
 class Part(BaseModel):
@@ -31,7 +33,7 @@ class RunnerPart(Part):
     """What the runner says of itself."""
 
     host: str
-    pid: int
+    pid: Number
     started_at: Seconds
     now: Seconds
 
@@ -39,8 +41,8 @@ class RunnerPart(Part):
 class ExitPart(Part):
     """How the runner saw the worker end."""
 
-    code: int | None
-    signal: int | None
+    code: Number | None
+    signal: Number | None
     at: Seconds | None
     oom_killed: bool | None
     seen: bool
@@ -60,9 +62,28 @@ async def deliver(run_id: str, attempt: int, request: Request) -> Json:
     """Take a delivery. Sending it again, after an answer was lost, changes nothing."""
     service = service_of(request)
     if not service.dispatcher.admits(run_id, attempt, bearer(request)):
-        raise ProblemError(UNAUTHORIZED, "the token is not the one of this attempt")
-    delivery = Delivery.model_validate_json(await request.body())
+        raise ProblemError(
+            UNAUTHORIZED,
+            "the token is not the one of this attempt",
+            "the attempt's job.json has it",
+        )
+    delivery = _delivery(await request.body())
     return await run_in_threadpool(_hear, service, run_id, attempt, delivery)
+
+
+def _delivery(body: bytes) -> Delivery:
+    """The delivery that ``body`` says; its token is checked before it is read.
+
+    Raises:
+        RequestValidationError: it is none.
+    """
+    try:
+        return Delivery.model_validate_json(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        raise RequestValidationError(
+            [{**fault, "loc": ("body", *fault["loc"])} for fault in faults]
+        ) from None
 
 
 def _hear(service: Service, run_id: str, attempt: int, delivery: Delivery) -> Json:

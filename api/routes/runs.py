@@ -1,5 +1,6 @@
 """Runs: submit, list, read, cancel."""
 
+import secrets
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -15,6 +16,7 @@ from ledger.run import TERMINAL, Phase
 
 router = APIRouter(prefix="/v1/runs")
 Principal = Annotated[str, Depends(require)]
+Position = Annotated[int, Field(ge=0, lt=2**63)]  # what a database holds
 
 
 class Submit(BaseModel):
@@ -22,8 +24,10 @@ class Submit(BaseModel):
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
-    plan: Any
-    submission_id: str | None = Field(None, description="Token of this submission.")
+    plan: Any = Field(description="What to run; `docs/plan.md` has every field.")
+    submission_id: str | None = Field(
+        None, description="A token of your choice; the same again is the same run."
+    )
 
 
 @router.post("", status_code=201)
@@ -31,7 +35,9 @@ def submit_run(
     body: Submit,
     request: Request,
     principal: Principal,
-    dry_run: Annotated[bool, Query(alias="dryRun")] = False,
+    dry_run: Annotated[
+        bool, Query(alias="dryRun", description="Answer the resolved plan; create nothing.")
+    ] = False,
 ) -> Json:
     """Submit a plan. The same token and plan again answer the run that they made before."""
     service = service_of(request)
@@ -39,14 +45,14 @@ def submit_run(
     if dry_run:
         resolved, stated = plans.resolve(plan)
         return Json({"resolved": resolved, "stated": stated})
-    made = service.ledger.submit(body.plan, token=body.submission_id, principal=principal)
+    token = secrets.token_hex(16) if body.submission_id is None else body.submission_id
+    made = service.ledger.submit(body.plan, token=token, principal=principal)
     service.catch_up("documents", made.position)
-    record = service.record(made.run_id)
     answer = {
         "runId": made.run_id,
-        "submissionId": record["submissionId"],
+        "submissionId": token,
         "created": made.created,
-        "phase": record["phase"],
+        "phase": service.ledger.run(made.run_id).phase,
         "position": made.position,
     }
     return Json(answer, 201 if made.created else 200)
@@ -56,10 +62,14 @@ def submit_run(
 def list_runs(
     request: Request,
     _: Principal,
-    phase: Annotated[list[str], Query()] = [],  # noqa: B006  FastAPI copies it
-    project: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    before: int | None = None,
+    phase: Annotated[
+        list[str], Query(description="Only runs in this phase; may be given several times.")
+    ] = [],  # noqa: B006  FastAPI copies it
+    project: Annotated[str | None, Query(description="Only runs of this project.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Runs of one page.")] = 50,
+    before: Annotated[
+        Position | None, Query(description="What the page before answered as `next`.")
+    ] = None,
 ) -> Json:
     """Runs, newest first; ``phase=open`` are those that have not ended."""
     service = service_of(request)

@@ -37,9 +37,7 @@ def info(request: Request, _: Principal) -> Json:
     }
     if not answer["ready"]:
         bad = ", ".join(check["name"] for check in checks if not check["ok"])
-        raise ProblemError(
-            NOT_READY, f"not ready: {bad}", "trainledger server logs says more", more=answer
-        )
+        raise ProblemError(NOT_READY, f"not ready: {bad}", more=answer)
     return Json(answer)
 
 
