@@ -2,9 +2,9 @@
 
 LedgerError
 ├── NotFoundError          no such run
-├── AmbiguousIdError       a prefix that several runs share
 ├── RefusedError           the rules say no
 │   ├── PlanError          a plan that cannot be run
+│   ├── EndedError         the run has ended
 │   ├── TokenReusedError   a submission token that named another plan
 │   ├── FencedError        a report of an attempt that is closed
 │   └── GapError           lines were left out, or said something else before
@@ -24,10 +24,6 @@ class NotFoundError(LedgerError):
     """Nothing has this id."""
 
     HINT = "trainledger runs list shows the runs there are"
-
-
-class AmbiguousIdError(LedgerError):
-    """Several things begin with this id."""
 
 
 class RefusedError(LedgerError):

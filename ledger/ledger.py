@@ -78,19 +78,18 @@ class Ledger:
 
     # -- writing
 
-    def submit(self, document: Any, *, token: str | None, principal: str) -> Submission:
+    def submit(self, document: Any, *, token: str, principal: str) -> Submission:
         """Accept a plan as a new run; the same token answers the run that it created before.
 
         Raises:
             PlanError: the plan cannot be run.
             TokenReusedError: the token created a run from another plan.
         """
-        if token is not None and not TOKEN.match(token):
+        if not TOKEN.match(token):
             raise LedgerError(
                 "a submission token has 1 to 100 letters, digits, dots, dashes and underscores"
             )
         plan, stated = plans.resolve(plans.parse(document))
-        token = token or secrets.token_hex(16)
         digest = codec.plan_digest(plan)
         with self._lock:
             known = self._submission(token)

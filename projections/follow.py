@@ -8,7 +8,7 @@ from ledger.events import Recorded
 from projections.errors import ProjectionError
 from projections.source import PAGE, Source
 
-IDLE_SECONDS = 0.5  # between two looks at whether to stop
+IDLE_SECONDS = 0.2  # between two looks at whether to stop
 FIRST_PAUSE_SECONDS = 0.1  # after a failure; each one after it doubles
 LONGEST_PAUSE_SECONDS = 5.0
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from secrets import token_hex
 from typing import Any
 
 from ledger import run as runs
@@ -27,7 +28,7 @@ def ledger(recorder: LedgerRecorder | None = None) -> Ledger:
 
 
 def submit(to: Ledger, **fields: Any) -> str:
-    return to.submit(DOCUMENT | fields, token=None, principal="tester").run_id
+    return to.submit(DOCUMENT | fields, token=token_hex(8), principal="tester").run_id
 
 
 def open_attempt(of: Ledger, run_id: str, *, devices: tuple[str, ...] = ("cpu:0",)) -> None:

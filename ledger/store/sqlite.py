@@ -4,7 +4,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +39,7 @@ class Database:
     ) -> None:
         self._path = str(path)
         self._synchronous = synchronous
+        self._closed = False
         self._lock = threading.RLock()
         self._writer = self._connect()
         self._readers: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
@@ -61,7 +62,7 @@ class Database:
             except sqlite3.IntegrityError as error:
                 self._roll_back()
                 raise IntegrityError(str(error)) from error
-            except sqlite3.OperationalError as error:
+            except sqlite3.Error as error:
                 self._roll_back()
                 raise OperationalError(f"{self._path}: {error}") from error
             except BaseException:
@@ -70,13 +71,27 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees the last commit."""
-        if self._path == ":memory:":
-            with self._lock:
-                yield self._writer
-            return
+        """A connection that sees the last commit.
+
+        Raises:
+            OperationalError: the file is unreadable, or closed.
+        """
+        try:
+            if self._path == ":memory:":
+                with self._lock:
+                    yield self._writer
+                return
+            with self._reader() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise OperationalError(f"{self._path}: {error}") from error
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
         connection = self._readers.get()
         try:
+            if self._closed:
+                raise OperationalError(f"{self._path} is closed")
             connection = connection or self._connect()
             yield connection
         finally:
@@ -88,17 +103,20 @@ class Database:
             self._writer.executescript(statements)
 
     def close(self) -> None:
-        """Wait for every reader and the writer, then close the file."""
-        for _ in range(READERS):
-            connection = self._readers.get()
+        """Wait for every reader and the writer, then close the file; later readers are refused."""
+        self._closed = True
+        connections = [self._readers.get() for _ in range(READERS)]
+        for connection in connections:
             if connection is not None:
                 connection.close()
+            self._readers.put(None)
         with self._lock:
             self._writer.close()
 
     def _roll_back(self) -> None:
-        if self._writer.in_transaction:
-            self._writer.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # what is being raised says more
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

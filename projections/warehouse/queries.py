@@ -24,12 +24,14 @@ def series(warehouse: Warehouse, run_id: str, field: str) -> tuple[Steps, Values
     facts = {"run": run_id} if field in CORE else {"run": run_id, "field": field}
     with warehouse.read() as cursor:
         found = cursor.execute(
-            f"SELECT step, {value} AS value FROM metrics_all"  # noqa: S608 (a column of ours)
-            " WHERE run_id = $run AND NOT superseded AND value IS NOT NULL"
-            " ORDER BY step, position",
+            f"SELECT step, position, {value} AS value FROM metrics_all"  # noqa: S608 (ours)
+            " WHERE run_id = $run AND NOT superseded AND value IS NOT NULL",
             facts,
         ).fetchnumpy()
-    steps, values = np.asarray(found["step"]), np.asarray(found["value"])
+    # They lie almost in order, which numpy's sort makes use of: with ORDER BY the same took twice
+    # as long (14 against 8 ms for 100,000 steps, measured 2026-11-29).
+    order = np.lexsort((found["position"], found["step"]))
+    steps, values = np.asarray(found["step"])[order], np.asarray(found["value"])[order]
     newest = np.ones(len(steps), dtype=bool)  # of several reports of one update the last
     newest[:-1] = steps[1:] != steps[:-1]
     return steps[newest], values[newest]

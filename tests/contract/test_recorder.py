@@ -5,7 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eventsourcing.persistence import IntegrityError, NotSupportedError, StoredEvent
+from eventsourcing.persistence import (
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    StoredEvent,
+)
 
 from ledger.store.memory import MemoryRecorder
 from ledger.store.recorder import LedgerRecorder
@@ -111,6 +116,17 @@ def test_the_ledger_is_followed_by_position_and_not_by_subscription(
 ) -> None:
     with pytest.raises(NotSupportedError, match="wait_beyond"):
         recorder.subscribe()
+
+
+def test_a_closed_database_says_so(tmp_path: Path) -> None:
+    database = Database(tmp_path / "ledger.db")
+    recorder = SQLiteRecorder(database)
+    database.close()
+
+    with pytest.raises(OperationalError, match="closed"):
+        recorder.max_notification_id()
+    with pytest.raises(OperationalError, match="closed"):
+        recorder.insert_events([event("run/a", 1)])
 
 
 def test_of_many_writers_of_one_version_one_wins(recorder: LedgerRecorder) -> None:

@@ -76,7 +76,7 @@ def test_a_plan_that_cannot_be_run_leaves_no_trace() -> None:
     ledger = ledgers.ledger()
 
     with pytest.raises(PlanError) as caught:
-        ledger.submit({"baseModel": "m", "datset": "d"}, token=None, principal="tester")
+        ledger.submit({"baseModel": "m", "datset": "d"}, token="t-1", principal="tester")
 
     assert caught.value.faults == ["dataset is missing", "datset is not a field of a plan"]
     assert ledger.position() == 0

@@ -87,7 +87,10 @@ def test_numbers_that_are_not_finite_and_numbers_that_are_absent_stay_four_thing
         ('{"kind": "step", "measured": {}}', "the field step is missing"),
         ('{"kind": "step", "step": 0, "measured": {}}', "step: Input should be greater than 0"),
         ('{"kind": "step", "step": true, "measured": {}}', "step: Input should be a valid integer"),
-        (f'{{"kind": "step", "step": {2**53 + 1}, "measured": {{}}}}', "step: Input should be less"),
+        (
+            f'{{"kind": "step", "step": {2**53 + 1}, "measured": {{}}}}',
+            "step: Input should be less",
+        ),
         ('{"kind": "step", "step": 1, "measured": {"loss": "low"}}', "loss is 'low', which is not"),
         ('{"kind": "step", "step": 1, "measured": {"loss": true}}', "loss is True, which is not"),
         ('{"kind": "step", "step": 1, "loss": 2, "measured": {}}', "the field loss is unknown"),
