@@ -1,6 +1,7 @@
 """The runner's process: what its worker gets, and how long it is patient."""
 
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -174,6 +175,19 @@ def test_a_runner_gives_up_on_a_server_that_does_not_know_it(tmp_path: Path) -> 
 
     assert code == 0
     assert ingest.exit is None
+
+
+def test_a_job_whose_folder_was_removed_ends_with_its_worker(jobs: Jobs, tmp_path: Path) -> None:
+    """Nobody is left who could want what it reports."""
+    jobs.submit([{"silence": 600}], stop_grace=0.2)
+    jobs.ingest.wait_for(lambda: jobs.ingest.beats)
+    (runner,), worker = jobs.runners(), jobs.worker()
+
+    jobs.ingest.stop()
+    shutil.rmtree(tmp_path / "attempts")
+
+    runner.wait(20)
+    assert not worker.is_running()
 
 
 def test_a_second_runner_for_a_job_leaves_at_once(jobs: Jobs) -> None:
