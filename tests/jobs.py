@@ -122,7 +122,16 @@ class Jobs:
             words = process.cmdline()
         except psutil.Error:
             return False
-        return words[1:3] == ["-m", "engine.runner"] and words[3:] == [os.fspath(self.folder())]
+        is_one = words[1:3] == ["-m", "engine.runner"] and words[3:] == [os.fspath(self.folder())]
+        return is_one and not self._is_being_started(process)
+
+    def _is_being_started(self, process: psutil.Process) -> bool:
+        """Whether it is a worker to be, which shows its parent's words until it has its own."""
+        try:
+            parent = process.parent()
+            return parent is not None and parent.cmdline() == process.cmdline()
+        except psutil.Error:
+            return True
 
 
 @contextmanager

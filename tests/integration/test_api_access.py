@@ -139,16 +139,27 @@ def test_what_is_not_there_is_a_problem_too(
 def test_a_failure_inside_is_told_without_its_text(tmp_path: Path) -> None:
     """U11, style.md: internals never leave the server."""
     with apis.api(tmp_path) as api:
+        del api.service.pool
+
+        problem = api.get("/v1/info", 500)
+
+    assert problem["type"] == "/problems/internal"
+    assert problem["detail"] == "the server failed"
+    assert "pool" not in str(problem)
+
+
+def test_a_table_that_cannot_be_read_is_a_problem_without_its_name(tmp_path: Path) -> None:
+    """U6: 503, whether the database refuses a write or a read."""
+    with apis.api(tmp_path) as api:
         run_id = api.started()
         with sqlite3.connect(tmp_path / "ledger.db") as connection:
             connection.execute("DROP TABLE document")
         connection.close()
 
-        problem = api.get(f"/v1/runs/{run_id}", 500)
+        problem = api.get(f"/v1/runs/{run_id}", 503)
 
-    assert problem["type"] == "/problems/internal"
-    assert problem["detail"] == "the server failed"
-    assert "document" not in str(problem)
+    assert problem["type"] == "/problems/storage"
+    assert "table" not in str(problem)
 
 
 def test_a_database_that_cannot_be_written_is_a_problem_for_later(tmp_path: Path) -> None:

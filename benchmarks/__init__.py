@@ -1,0 +1,1 @@
+"""What the product costs, as ratios to raw floors that are measured beside it in the same run."""
