@@ -23,6 +23,7 @@ from projections.compare import differences
 from projections.documents import Documents
 from projections.follow import Follower
 from projections.warehouse import Warehouse
+from projections.warehouse.publish import Publisher
 
 CATCH_UP_SECONDS = 2.0  # so long a reader waits for what was stored before it asked
 MIN_PREFIX = 4
@@ -50,6 +51,7 @@ class Service:
             projection.name: Follower(self.ledger, projection)
             for projection in (self.documents, self.warehouse)
         }
+        self.publisher = Publisher(self.warehouse, home / "analytics.duckdb")
         self.pool = DevicePool(settings.devices)
         self.dispatcher = Dispatcher(
             self.ledger,
@@ -66,6 +68,7 @@ class Service:
         """Begin to follow the ledger and to work on what has not ended."""
         for follower in self.followers.values():
             follower.start()
+        self.publisher.start()
         self.dispatcher.start()
         self.hub.start()
 
@@ -75,6 +78,7 @@ class Service:
         self.dispatcher.stop()
         for follower in self.followers.values():
             follower.stop()
+        self.publisher.stop()
         self.warehouse.close()
         self._database.close()
 
@@ -138,6 +142,7 @@ class Service:
         failures: dict[str, Exception | None] = {
             name: follower.failure for name, follower in self.followers.items()
         }
+        failures["published copy"] = self.publisher.failure
         failures["dispatch"] = self.dispatcher.failure
         free = os.statvfs(self.settings.home)
         free_bytes = free.f_bavail * free.f_frsize

@@ -12,13 +12,14 @@ from typing import IO, Any, Literal
 
 import duckdb
 
-from ledger.events import Recorded
+from ledger.events import Recorded, RunCancelled, RunCompleted, RunFailed
 from projections.errors import InUseError, ProjectionError
 from projections.source import Source, catch_up
 from projections.warehouse import staging
 from projections.warehouse.apply import rows
 
 VERSION = 1  # of the schema and of what apply.py makes: another number starts over
+ENDS = (RunCompleted, RunFailed, RunCancelled)
 _CONFIG: dict[str, Any] = {
     "storage_compatibility_version": "v1.5.0",  # so that 1.5 clients open published copies
     "memory_limit": "25%",
@@ -44,6 +45,7 @@ class Warehouse:
             InUseError: another process owns it.
         """
         self._path = path
+        self.runs_ended = 0  # applied by this process
         self._applying = threading.Lock()
         self._gate = threading.Condition()
         self._readers = 0
@@ -79,6 +81,7 @@ class Warehouse:
                 self._revive()
                 raise
             self._position = new[-1].position
+            self.runs_ended += sum(isinstance(each.event, ENDS) for each in new)
             self._died = False
 
     def _append(self, appended: dict[str, list[tuple[Any, ...]]], position: int) -> None:
@@ -98,6 +101,19 @@ class Warehouse:
             with suppress(duckdb.Error):  # a failed commit, or a dead instance, left none to end
                 writer.execute("ROLLBACK")
             raise
+
+    @contextmanager
+    def still(self) -> Iterator[tuple[Path, int]]:
+        """The file with everything written out, and its position; nothing changes it meanwhile.
+
+        Raises:
+            duckdb.Error: it cannot be written out just now.
+        """
+        if not isinstance(self._path, Path):
+            raise ProjectionError("a warehouse in memory has no file")
+        with self._applying:
+            self._writer.execute("CHECKPOINT")
+            yield self._path, self._position
 
     # -- reading -------------------------------------------------------------------------------
 

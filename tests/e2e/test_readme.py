@@ -4,9 +4,10 @@ import re
 import shlex
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from tests.product import Product
+from tests.product import Product, eventually
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text("utf-8")
@@ -43,6 +44,22 @@ def test_everything_that_the_readme_points_to_is_there(target: str) -> None:
 )
 def test_every_folder_of_the_tree_is_there(name: str) -> None:
     assert (ROOT / name).exists()
+
+
+def test_the_query_of_the_readme_answers_from_the_published_copy(shared: Product) -> None:
+    """C55: any DuckDB client, while the server works."""
+    (query,) = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
+    run_id = shared.start(
+        [{"steps": 3}, {"step": 4, "measured": {"loss": 0.125}}], project="triage"
+    )
+    shared.wait_for_phase(run_id, "COMPLETED")
+
+    def last_losses() -> dict[str, float]:
+        with duckdb.connect(str(shared.home / "analytics.duckdb"), read_only=True) as client:
+            return dict(client.execute(query).fetchall())
+
+    eventually((shared.home / "analytics.duckdb").exists)
+    assert eventually(lambda: last_losses().get(run_id)) == 0.125
 
 
 def test_the_first_screen_names_the_two_commands() -> None:

@@ -44,6 +44,7 @@ def test_a_server_says_what_it_is(api: Api) -> None:
         "disk",
         "documents",
         "warehouse",
+        "published copy",
         "dispatch",
     }
     assert all(check["ok"] for check in info["checks"])

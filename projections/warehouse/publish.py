@@ -1,0 +1,74 @@
+"""Publishing: a whole copy of the warehouse for analysts, put in place in one move.
+
+Nobody else can open the warehouse while the server works, not even to read, so others get a copy.
+A reader of the old copy keeps it until it opens the new one.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+
+from projections.warehouse.store import Warehouse
+
+LOOK_SECONDS = 0.2  # between two looks at whether there is something new
+PAUSE_SECONDS = 5.0  # between two copies while runs go on
+SHARE = 20  # the pause is so many times as long as the newest copy took: at most 5 % of the time
+
+
+class Publisher:
+    """Keeps a copy at ``path``: at most every few seconds, and at once when a run has ended."""
+
+    def __init__(self, warehouse: Warehouse, path: Path) -> None:
+        self._warehouse = warehouse
+        self._path = path
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="publish", daemon=True)
+        self.failure: Exception | None = None  # why the newest copy is old; None while it is not
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the copy at hand."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        published, ended, due = -1, -1, 0.0
+        while not self._stopping.wait(LOOK_SECONDS):
+            position, runs_ended = self._warehouse.position(), self._warehouse.runs_ended
+            began = time.monotonic()
+            if position == published or (began < due and runs_ended == ended):
+                continue
+            try:
+                published, ended = publish(self._warehouse, self._path), runs_ended
+                self.failure = None
+            except (duckdb.Error, OSError, subprocess.CalledProcessError) as error:
+                self.failure = error  # info shows it; the next round tries again
+            due = time.monotonic() + max(PAUSE_SECONDS, SHARE * (time.monotonic() - began))
+
+
+def publish(warehouse: Warehouse, path: Path) -> int:
+    """Put a copy of ``warehouse`` at ``path``, and answer the position that it holds.
+
+    Raises:
+        duckdb.Error: the warehouse cannot be written out just now.
+        OSError, subprocess.CalledProcessError: the copy cannot be made.
+    """
+    fresh = path.with_name(f"{path.name}.new")
+    with warehouse.still() as (file, position):
+        # By another process: one that opens and closes the file in this one would give up the
+        # lock that keeps strangers out of it (POSIX locks belong to the process).
+        subprocess.run(["cp", "--reflink=auto", file, fresh], check=True)  # noqa: S603, S607
+    descriptor = os.open(fresh, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    fresh.replace(path)
+    return position

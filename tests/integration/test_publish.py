@@ -1,0 +1,92 @@
+"""Analysts read a copy of the warehouse with any DuckDB client, while the server writes."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from projections.warehouse import Warehouse
+from projections.warehouse.publish import Publisher, publish
+from tests import make
+from tests.product import eventually
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    warehouse = Warehouse(tmp_path / "warehouse.duckdb")
+    yield warehouse
+    warehouse.close()
+
+
+def counted(path: Path) -> tuple[int, int]:
+    """How many rows of metrics a stranger finds, and at which position."""
+    with duckdb.connect(str(path), read_only=True) as stranger:
+        (rows,) = stranger.execute("SELECT count(*) FROM metrics").fetchall()[0]
+        (position,) = stranger.execute("SELECT max(position) FROM tracking").fetchall()[0]
+    return rows, position
+
+
+def test_a_copy_holds_everything_up_to_its_position(warehouse: Warehouse, tmp_path: Path) -> None:
+    """C55: the documented way for analysts works without a lock error."""
+    history = make.recorded(make.submitted(), make.steps(to=60))
+    warehouse.apply(history)
+
+    position = publish(warehouse, tmp_path / "analytics.duckdb")
+
+    assert position == 61
+    assert counted(tmp_path / "analytics.duckdb") == (60, 61)
+
+
+def test_readers_and_the_writer_never_fail_each_other(warehouse: Warehouse, tmp_path: Path) -> None:
+    """C55: each copy is whole, and the live file stays locked against strangers."""
+    copy = tmp_path / "analytics.duckdb"
+    history = make.recorded(make.submitted(), make.steps(to=600))
+    warehouse.apply(history[:1])
+    publish(warehouse, copy)
+    seen: list[tuple[int, int]] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(counted(copy))
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for start in range(1, 601, 60):
+        warehouse.apply(history[start : start + 60])
+        publish(warehouse, copy)
+    done.set()
+    for reader in readers:
+        reader.join()
+
+    assert len(seen) > 1
+    assert all(rows == position - 1 for rows, position in seen)
+    assert counted(copy) == (600, 601)
+    assert duckdb_is_refused(tmp_path / "warehouse.duckdb")
+
+
+def duckdb_is_refused(path: Path) -> bool:
+    """Whether another process cannot open ``path``."""
+    code = f"import duckdb; duckdb.connect({str(path)!r}, read_only=True)"
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    return b"Could not set lock" in ended.stderr
+
+
+def test_a_run_that_ended_is_published_at_once(warehouse: Warehouse, tmp_path: Path) -> None:
+    copy = tmp_path / "analytics.duckdb"
+    publisher = Publisher(warehouse, copy)
+    publisher.start()
+    history = make.recorded(make.submitted(), make.steps(to=3))
+    warehouse.apply(history)
+    eventually(copy.exists)
+
+    warehouse.apply(make.recorded(make.completed(), after=history))
+
+    eventually(lambda: counted(copy)[1] == 5)
+    publisher.stop()
+    assert publisher.failure is None
