@@ -10,13 +10,11 @@ from starlette.responses import Response
 from ledger.events import (
     Event,
     Recorded,
-    RunCancelled,
-    RunCompleted,
     RunFailed,
     attempt_of,
 )
+from ledger.run import ENDS
 
-TERMINAL_PHASES = {RunCompleted: "COMPLETED", RunFailed: "FAILED", RunCancelled: "CANCELLED"}
 NOT_TOLD = {
     "originator_id",
     "originator_version",
@@ -68,8 +66,8 @@ def tell(recorded: Recorded) -> dict[str, Any]:
         to_camel_cached(name): value
         for name, value in event.model_dump(exclude=NOT_TOLD, exclude_none=True).items()
     }
-    if type(event) in TERMINAL_PHASES:
-        told |= {"terminal": True, "phase": TERMINAL_PHASES[type(event)]}
+    if type(event) in ENDS:
+        told |= {"terminal": True, "phase": ENDS[type(event)]}
     if isinstance(event, RunFailed):
         told["failure"] = {
             "code": event.code,

@@ -21,9 +21,6 @@ from ledger.events import (
     Event,
     Recorded,
     ReportsClosed,
-    RunCancelled,
-    RunCompleted,
-    RunFailed,
     RunSubmitted,
     StepReported,
     SubmissionAccepted,
@@ -42,8 +39,8 @@ TAIL = 500  # events of an attempt that are read to know its end
 TOKEN = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
 
 
-ENDS = (RunCompleted, RunFailed, RunCancelled)
-LIFE_TOPICS = [kind.TOPIC for kind in (RunSubmitted, *ENDS)]
+ENDS = tuple(runs.ENDS)
+LIFE_TOPICS = [RunSubmitted.TOPIC, *(kind.TOPIC for kind in ENDS)]
 
 
 class Submission(NamedTuple):

@@ -121,11 +121,11 @@ def _begin(event: Event) -> RunState:
     return RunState(event.run_id, event.originator_version, Phase.SUBMITTED, event.plan)
 
 
-_ENDS = {
+ENDS: dict[type[Event], Phase] = {
     RunCompleted: Phase.COMPLETED,
     RunFailed: Phase.FAILED,
     RunCancelled: Phase.CANCELLED,
-}
+}  # the events after which a run never changes, with the phase that each leaves it in
 
 
 def _changes(state: RunState, event: Event) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _changes(state: RunState, event: Event) -> dict[str, Any]:
         case CancelRequested():
             changes["cancel_requested"] = True
         case RunCompleted() | RunFailed() | RunCancelled():
-            changes["phase"] = _ENDS[type(event)]
+            changes["phase"] = ENDS[type(event)]
     return changes
 
 

@@ -11,8 +11,9 @@ from api import problems
 from api.routes.runs import Position, Principal
 from api.routes.service import service_of
 from api.service import Service
-from api.wire import TERMINAL_PHASES, dump, kind, tell
+from api.wire import dump, kind, tell
 from ledger.events import Recorded
+from ledger.run import ENDS
 
 router = APIRouter(prefix="/v1/runs")
 
@@ -59,7 +60,7 @@ async def _stream(
         if page:
             yield b"".join(write(each) for each in page)
             after = page[-1].position
-            has_ended = has_ended or type(page[-1].event) in TERMINAL_PHASES
+            has_ended = has_ended or type(page[-1].event) in ENDS
             continue
         if not follow or has_ended or service.hub.is_stopping:
             return
@@ -90,7 +91,7 @@ def _line(recorded: Recorded) -> bytes:
 
 def _sse(recorded: Recorded) -> bytes:
     """One server-sent event. Source: HTML Living Standard, section 9.2."""
-    name = "terminal" if type(recorded.event) in TERMINAL_PHASES else kind(recorded.event)
+    name = "terminal" if type(recorded.event) in ENDS else kind(recorded.event)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (
         recorded.position,
         name.encode(),

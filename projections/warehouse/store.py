@@ -12,14 +12,14 @@ from typing import IO, Any, Literal
 
 import duckdb
 
-from ledger.events import Recorded, RunCancelled, RunCompleted, RunFailed
+from ledger.events import Recorded
+from ledger.run import ENDS
 from projections.errors import InUseError, ProjectionError
 from projections.source import Source, catch_up
 from projections.warehouse import staging
 from projections.warehouse.apply import rows
 
 VERSION = 1  # of the schema and of what apply.py makes: another number starts over
-ENDS = (RunCompleted, RunFailed, RunCancelled)
 _CONFIG: dict[str, Any] = {
     "storage_compatibility_version": "v1.5.0",  # so that 1.5 clients open published copies
     "memory_limit": "25%",
@@ -81,7 +81,7 @@ class Warehouse:
                 self._revive()
                 raise
             self._position = new[-1].position
-            self.runs_ended += sum(isinstance(each.event, ENDS) for each in new)
+            self.runs_ended += sum(type(each.event) in ENDS for each in new)
             self._died = False
 
     def _append(self, appended: dict[str, list[tuple[Any, ...]]], position: int) -> None:
