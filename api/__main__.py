@@ -49,6 +49,8 @@ def main() -> int:
     except (ValidationError, SettingsError, tomllib.TOMLDecodeError) as error:
         sys.stderr.writelines(f"settings: {fault}\n" for fault in _faults(error))
         return 2
+    # A wake-up of ours never takes the processor from a trainer on the same machine.
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _own(settings.home) as is_owner:
         if not is_owner:

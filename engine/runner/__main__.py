@@ -25,6 +25,8 @@ def main(folder: Path) -> int:
     job = load(folder)
     job.spool.parent.mkdir(exist_ok=True)
     job.output.mkdir(exist_ok=True)
+    # Each line of the worker wakes us: without this we would take its processor inside the call.
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     supervisor = Supervisor(job, clock=time.time)  # noqa: TID251 - handed down from here
     signal.signal(signal.SIGTERM, lambda *_: supervisor.terminate())
     write_json(folder / "runner.json", identity(os.getpid()) | {"host": socket.gethostname()})

@@ -116,6 +116,7 @@ def start(job: Job, clock: Callable[[], float]) -> Worker | Exit:
         # Between fork and exec, in a process that has one thread: no other way sets this without
         # a second start of Python. The runner may have died in between, hence the look.
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         if os.getppid() != runner:
             os._exit(1)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from typing import Any
 
 from tests.product import Product, eventually, interrupt
@@ -185,6 +186,17 @@ def test_a_cancelled_run_frees_its_device(shared: Product) -> None:
     shared.run("runs", "wait", run_id, "--exit-status", expect=1)
     shared.run("runs", "wait", run_id)
     shared.run("runs", "cancel", run_id, "--force", expect=4)
+
+
+def test_server_and_runner_never_preempt_the_worker(shared: Product) -> None:
+    """U5: waking them would take its processor inside a report call, for milliseconds."""
+    run_id = shared.start(SLOW)
+    worker = shared.worker(run_id)
+
+    policies = [os.sched_getscheduler(each) for each in (shared.server().pid, worker.ppid())]
+    assert policies == [os.SCHED_BATCH, os.SCHED_BATCH]
+    assert os.sched_getscheduler(worker.pid) == os.SCHED_OTHER
+    shared.run("runs", "cancel", run_id, "--force")
 
 
 def test_the_list_knows_what_is_open(shared: Product) -> None:
