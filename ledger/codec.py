@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from eventsourcing.persistence import StoredEvent
 from pydantic_core import from_json, to_json
 
+from ledger import upcast
 from ledger.errors import CorruptError
 from ledger.events import REGISTRY, Event, UnknownEvent
 
@@ -28,8 +29,19 @@ def encode(event: Event, previous: bytes) -> StoredEvent:
 
 def digest(stored: StoredEvent) -> bytes:
     """SHA-256 over everything that the stored event says, its predecessor's digest included."""
-    head = f"{stored.originator_id}\0{stored.originator_version}\0{stored.topic}\0"
-    return hashlib.sha256(head.encode() + stored.state).digest()
+    return digest_of(
+        str(stored.originator_id), stored.originator_version, stored.topic, stored.state
+    )
+
+
+def digest_of(stream: str, version: int, topic: str, state: bytes) -> bytes:
+    """The same of an event in parts."""
+    return hashlib.sha256(f"{stream}\0{version}\0{topic}\0".encode() + state).digest()
+
+
+def roll(rolled: bytes, newest: bytes) -> bytes:
+    """What ``rolled``, the digests of all earlier events of the ledger, becomes with the newest."""
+    return hashlib.sha256(rolled + newest).digest()
 
 
 def check_link(stored: StoredEvent, previous: bytes) -> None:
@@ -47,15 +59,16 @@ def check_link(stored: StoredEvent, previous: bytes) -> None:
 
 
 def decode(stored: StoredEvent) -> Event:
-    """The event that the stored bytes say; a topic of another version stays unknown, not lost.
+    """The event that the stored bytes say, in its newest form.
+
+    A topic of a later version stays unknown, not lost.
 
     Raises:
         CorruptError: the bytes are not an event.
     """
     payload = stored.state[DIGEST_BYTES:]
     stream, version = str(stored.originator_id), stored.originator_version
-    kind = REGISTRY.get(stored.topic)
-    if kind is None:
+    if not upcast.is_known(stored.topic):
         return UnknownEvent(
             originator_id=stream,
             originator_version=version,
@@ -65,10 +78,11 @@ def decode(stored: StoredEvent) -> Event:
             payload=payload,
         )
     try:
-        return kind.model_validate(
-            {**from_json(payload), "originator_id": stream, "originator_version": version}
+        topic, facts = upcast.lift(stored.topic, from_json(payload))
+        return REGISTRY[topic].model_validate(
+            {**facts, "originator_id": stream, "originator_version": version}
         )
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, LookupError):
         raise CorruptError(
             f"version {version} of {stream} is not a {stored.topic}",
             "trainledger audit verify says what else is damaged",

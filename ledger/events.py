@@ -1,8 +1,11 @@
 """Every event that the ledger knows: past tense, frozen, with a topic that never changes.
 
-Two kinds of stream hold them. ``run/{run}`` has the life of a run, written by the server;
-``run/{run}/a{n}`` has what attempt n reported, where the version of an event is the number of the
-line in the worker's spool. A new field needs a default that is true of old events.
+``run/{run}`` has the life of a run, written by the server; ``run/{run}/a{n}`` has what attempt n
+reported, where the version of an event is the number of the line in the worker's spool;
+``submission/{token}`` has what a token created, ``snapshot/{id}`` which runs need a snapshot of
+another, and ``ledger/seals`` what vouches for all the others. A new field needs a default that is
+true of old events; where there is none, the topic gets a new number, and ``ledger/upcast.py`` says
+what the old events mean.
 """
 
 from datetime import datetime
@@ -35,6 +38,11 @@ PhaseName = Literal[
     "CANCELLED",
 ]
 EndClass = Literal["completed", "input", "resource", "infrastructure", "stopped", "unknown"]
+Outcome = Literal["completed", "failed", "cancelled", "paused"]
+Checkpoint = Literal["save", "latest"]
+Artifact = Literal["weights", "trainingState"]
+Agreement = Literal["exact", "within", "differs"]
+Restore = Literal["weights", "trainingState"]
 
 
 class Event(BaseModel):
@@ -65,6 +73,17 @@ class Event(BaseModel):
 # -- the life of a run: stream run/{run} -----------------------------------------------------------
 
 
+class Origin(BaseModel):
+    """The snapshot of another run that a branch begins from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parent: str
+    snapshot_id: str
+    step: NonNegativeInt  # of the parent
+    restore: Restore
+
+
 class RunSubmitted(Event):
     """A plan was accepted and its defaults were frozen."""
 
@@ -73,6 +92,7 @@ class RunSubmitted(Event):
     submission_id: str
     plan: dict[str, Any]  # resolved: every default filled in
     stated: tuple[str, ...]  # dotted names that the plan itself set
+    origin: Origin | None = None  # of a branch
 
 
 class PhaseChanged(Event):
@@ -93,6 +113,7 @@ class AttemptOpened(Event):
     devices: tuple[str, ...]
     launcher: str
     token_sha256: str  # of the token that the attempt's runner reports with
+    snapshot_id: str | None = None  # what it begins from; None: from the start
 
 
 class JobStarted(Event):
@@ -111,18 +132,138 @@ class CancelRequested(Event):
     TOPIC: ClassVar[str] = "run.cancel_requested.v1"
 
 
+class PauseRequested(Event):
+    """Somebody asked for the run to give its devices back for a while."""
+
+    TOPIC: ClassVar[str] = "run.pause_requested.v1"
+
+    checkpoint: Checkpoint  # save: keep every update so far; latest: go back to what is saved
+
+
+class PauseFailed(Event):
+    """The run goes on, since what it did could not be saved."""
+
+    TOPIC: ClassVar[str] = "run.pause_failed.v1"
+
+    reason: str
+
+
+class RunResumed(Event):
+    """Somebody asked for a paused run to go on."""
+
+    TOPIC: ClassVar[str] = "run.resumed.v1"
+
+
+class RunAnnotated(Event):
+    """Somebody put words to the run, which change nothing else; an empty text takes one away."""
+
+    TOPIC: ClassVar[str] = "run.annotated.v1"
+
+    name: str | None = None  # None: as it was
+    description: str | None = None  # None: as it was
+    labels: dict[str, str] = {}  # those that change
+
+
 class AttemptClosed(Event):
     """The attempt's job is over and its devices are free; nothing it says counts any more."""
 
-    TOPIC: ClassVar[str] = "run.attempt_closed.v1"
+    TOPIC: ClassVar[str] = "run.attempt_closed.v2"
 
     attempt: PositiveInt
     lines: NonNegativeInt  # of the spool that were taken
+    step: NonNegativeInt = 0  # newest update
+    outcome: Outcome
+    code: str = ""  # stable, for programs
     end_class: EndClass
     reason: str  # one sentence for people
+    advice: str = ""  # what to do about it
+    may_retry: bool = False  # another attempt may fare better
     exit_code: int | None = None  # of the worker, where it was seen
     signal: int | None = None  # that ended the worker, where it was seen
     last_sign_at: AwareDatetime  # when the attempt was last known to be alive
+
+
+class SnapshotOffered(Event):
+    """A worker wrote files of update ``step``; they wait to be committed."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_offered.v1"
+
+    attempt: PositiveInt
+    step: NonNegativeInt
+    path: str
+    artifacts: tuple[Artifact, ...]
+    epoch: NonNegativeFloat | None = None
+    writer: dict[str, Any] = {}  # what wrote it and of which shape it is, in the worker's words
+
+
+class SnapshotCommitted(Event):
+    """The files offered as ``path`` are complete, hashed, on disk, and can be restored from."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_committed.v1"
+
+    snapshot_id: str  # SHA-256 of the manifest, which has the SHA-256 of every file
+    attempt: PositiveInt
+    step: NonNegativeInt
+    path: str
+    artifacts: tuple[Artifact, ...]
+    epoch: NonNegativeFloat | None = None
+    uri: str  # where its files are
+    size_bytes: dict[Artifact, NonNegativeInt]
+    digests: dict[Artifact, str]  # SHA-256 over names and digests of the files of each kind
+
+
+class SnapshotRejected(Event):
+    """The files offered as ``path`` cannot be a snapshot."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_rejected.v1"
+
+    attempt: PositiveInt
+    step: NonNegativeInt
+    path: str
+    reason: str
+
+
+class SnapshotDamaged(Event):
+    """The files of a snapshot are no longer what was committed."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_damaged.v1"
+
+    snapshot_id: str
+    reason: str
+
+
+class SnapshotsSuperseded(Event):
+    """The run went back to ``step``: it is not restored from later snapshots any more."""
+
+    TOPIC: ClassVar[str] = "run.snapshots_superseded.v1"
+
+    step: NonNegativeInt
+
+
+class SnapshotPinned(Event):
+    """Somebody wants a snapshot kept."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_pinned.v1"
+
+    snapshot_id: str
+
+
+class SnapshotUnpinned(Event):
+    """A snapshot is kept for as long as the plan says."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_unpinned.v1"
+
+    snapshot_id: str
+
+
+class SnapshotSwept(Event):
+    """These artifacts of a snapshot are given up; their files are deleted after this."""
+
+    TOPIC: ClassVar[str] = "run.snapshot_swept.v1"
+
+    snapshot_id: str
+    artifacts: tuple[Artifact, ...]
+    freed_bytes: NonNegativeInt
 
 
 class RunCompleted(Event):
@@ -191,11 +332,28 @@ class ValidationReported(Event):
 
 
 class Restored(Event):
-    """The attempt went back to the state as of ``step``; later steps are superseded."""
+    """The run went back to the state as of ``step``; later steps are superseded.
+
+    In the run's own stream where an attempt begins so, else in the stream of the attempt that went
+    back by itself.
+    """
 
     TOPIC: ClassVar[str] = "run.restored.v1"
 
     step: NonNegativeInt
+    attempt: PositiveInt | None = None  # in the run's stream: the attempt that begins
+    snapshot_id: str | None = None  # None: from the start, or from what the trainer kept
+
+
+class RestoreChecked(Event):
+    """The worker compared what it restored with what was saved."""
+
+    TOPIC: ClassVar[str] = "run.restore_checked.v1"
+
+    step: NonNegativeInt
+    verdict: Agreement
+    within: NonNegativeFloat | None = None  # the largest difference, where there is one
+    parts: dict[str, Agreement]
 
 
 class SnapshotReported(Event):
@@ -205,7 +363,18 @@ class SnapshotReported(Event):
 
     step: NonNegativeInt
     path: str
-    artifacts: tuple[str, ...]
+    artifacts: tuple[Artifact, ...]
+    epoch: NonNegativeFloat | None = None
+    writer: dict[str, Any] = {}
+
+
+class SaveFailed(Event):
+    """The worker could not write a snapshot of update ``step``, and goes on."""
+
+    TOPIC: ClassVar[str] = "run.save_failed.v1"
+
+    step: NonNegativeInt
+    reason: str
 
 
 class ModelRegistered(Event):
@@ -315,6 +484,91 @@ class SubmissionAccepted(Event):
     plan_sha256: str
 
 
+class BranchRequested(Event):
+    """The token asked for one branch; it is durable, and its child has an id already."""
+
+    TOPIC: ClassVar[str] = "branch.requested.v1"
+
+    child: str
+    origin: Origin
+    steps: PositiveInt  # budget of additional updates
+    plan: dict[str, Any]  # of the child, resolved
+    stated: tuple[str, ...]
+    overrides: dict[str, Any]
+    request_sha256: str
+    config_name: str | None = None
+    description: str | None = None
+
+
+class SourceHeld(Event):
+    """The snapshot is held for the child; its files are being verified."""
+
+    TOPIC: ClassVar[str] = "branch.source_held.v1"
+
+
+class BranchCreated(Event):
+    """The source is held, and the child run was submitted."""
+
+    TOPIC: ClassVar[str] = "branch.created.v1"
+
+    child: str
+
+
+class BranchRefused(Event):
+    """The child cannot be made; nothing is held for it."""
+
+    TOPIC: ClassVar[str] = "branch.refused.v1"
+
+    reason: str
+    advice: str
+
+
+# -- what others do with a snapshot: stream snapshot/{id} ------------------------------------------
+
+
+class SnapshotHeld(Event):
+    """Run ``holder`` needs the snapshot until it has ended."""
+
+    TOPIC: ClassVar[str] = "snapshot.held.v1"
+
+    run: str  # whose snapshot it is
+    holder: str
+
+
+class SnapshotReleased(Event):
+    """Run ``holder`` needs the snapshot no more."""
+
+    TOPIC: ClassVar[str] = "snapshot.released.v1"
+
+    run: str
+    holder: str
+
+
+# -- the ledger itself: stream ledger/seals --------------------------------------------------------
+
+
+class Head(BaseModel):
+    """The newest event of a stream."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: PositiveInt
+    digest: str  # SHA-256 over the event as it is stored
+
+
+class LedgerSealed(Event):
+    """Everything up to a position was vouched for: what is changed there later does not fit."""
+
+    TOPIC: ClassVar[str] = "ledger.sealed.v1"
+
+    upto: PositiveInt  # position of the newest event that it covers
+    events: PositiveInt  # from the first one to that one
+    digest: str  # rolled over the digests of all of these, in the order of the ledger
+    heads: dict[str, Head]  # of the streams that grew since the seal before
+    signature: str | None = None  # Ed25519, 128 hexadecimal digits; None: the server has no key
+    public_key: str | None = None  # that it can be checked with, 64 hexadecimal digits
+
+
 class UnknownEvent(Event):
     """An event of a topic that this version does not know, kept as it was stored."""
 
@@ -330,7 +584,19 @@ EVENTS: tuple[type[Event], ...] = (
     AttemptOpened,
     JobStarted,
     CancelRequested,
+    PauseRequested,
+    PauseFailed,
+    RunResumed,
+    RunAnnotated,
     AttemptClosed,
+    SnapshotOffered,
+    SnapshotCommitted,
+    SnapshotRejected,
+    SnapshotDamaged,
+    SnapshotsSuperseded,
+    SnapshotPinned,
+    SnapshotUnpinned,
+    SnapshotSwept,
     RunCompleted,
     RunFailed,
     RunCancelled,
@@ -339,7 +605,9 @@ EVENTS: tuple[type[Event], ...] = (
     StepReported,
     ValidationReported,
     Restored,
+    RestoreChecked,
     SnapshotReported,
+    SaveFailed,
     ModelRegistered,
     HparamsResolved,
     EngineConfigured,
@@ -352,7 +620,18 @@ EVENTS: tuple[type[Event], ...] = (
     LineRejected,
     ReportsClosed,
     SubmissionAccepted,
+    BranchRequested,
+    SourceHeld,
+    BranchCreated,
+    BranchRefused,
+    SnapshotHeld,
+    SnapshotReleased,
+    LedgerSealed,
 )
+
+ARCHIVABLE = frozenset(
+    {StageReported, StepReported, ValidationReported, MemoryMeasured, LineRejected}
+)  # the bulk: of a run that has ended, they may be kept as Parquet with their digest in the ledger
 
 REGISTRY: dict[str, type[Event]] = {kind.TOPIC: kind for kind in EVENTS}
 
@@ -375,9 +654,17 @@ def attempt_stream(run_id: str, attempt: int) -> str:
     return f"run/{run_id}/a{attempt}"
 
 
+def snapshot_stream(snapshot_id: str) -> str:
+    """The stream that holds which runs need a snapshot."""
+    return f"snapshot/{snapshot_id}"
+
+
 def submission_stream(token: str) -> str:
     """The stream that holds which run a submission token created."""
     return f"submission/{token}"
+
+
+SEALS = "ledger/seals"  # the stream that holds what vouches for all the others
 
 
 class Recorded(NamedTuple):

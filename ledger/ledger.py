@@ -14,14 +14,25 @@ from typing import Any, NamedTuple
 
 from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 
-from ledger import attempt as attempts, codec, plan as plans, run as runs
+from ledger import (
+    attempt as attempts,
+    codec,
+    lifecycle,
+    plan as plans,
+    run as runs,
+    snapshots,
+    upcast,
+)
 from ledger.attempt import AttemptHead
 from ledger.errors import FencedError, GapError, LedgerError, NotFoundError, TokenReusedError
 from ledger.events import (
     Event,
     Recorded,
     ReportsClosed,
+    Restored,
     RunSubmitted,
+    SaveFailed,
+    SnapshotReported,
     StepReported,
     SubmissionAccepted,
     TrainingBegan,
@@ -30,7 +41,7 @@ from ledger.events import (
     submission_stream,
 )
 from ledger.run import Ending, RunState, Stamp
-from ledger.store.recorder import LedgerRecorder
+from ledger.store.recorder import LedgerRecorder, Stored
 
 Decision = Callable[[RunState, Stamp], list[Event]]
 TRIES = 5  # of a decision, when another writer was faster
@@ -40,7 +51,6 @@ TOKEN = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
 
 
 ENDS = tuple(runs.ENDS)
-LIFE_TOPICS = [RunSubmitted.TOPIC, *(kind.TOPIC for kind in ENDS)]
 
 
 class Submission(NamedTuple):
@@ -65,7 +75,7 @@ class Ledger:
     def __init__(self, recorder: LedgerRecorder, *, clock: Callable[[], datetime]) -> None:
         self._recorder = recorder
         self._clock = clock
-        self._lock = threading.RLock()  # one decision at a time
+        self.lock = threading.RLock()  # one decision at a time
         self._grown = threading.Condition()
         self._position = recorder.max_notification_id() or 0
         self._heads: dict[str, _Head] = {}
@@ -82,13 +92,10 @@ class Ledger:
             PlanError: the plan cannot be run.
             TokenReusedError: the token created a run from another plan.
         """
-        if not TOKEN.match(token):
-            raise LedgerError(
-                "a submission token has 1 to 100 letters, digits, dots, dashes and underscores"
-            )
+        check_token(token)
         plan, stated = plans.resolve(plans.parse(document))
         digest = codec.plan_digest(plan)
-        with self._lock:
+        with self.lock:
             known = self._submission(token)
             if known is not None:
                 return self._replayed(known, token, digest)
@@ -128,13 +135,26 @@ class Ledger:
             NotFoundError: there is no such run.
             RefusedError: the decision's own.
         """
-        with self._lock:
+        with self.lock:
             for _ in range(TRIES):
                 state = self.run(run_id)
                 events = decision(state, Stamp(self._clock(), principal, reported_at))
                 if not events or self._try_to_store(events):
                     return self.run(run_id)
         raise LedgerError(f"run {run_id} is being changed by somebody else", "try again")
+
+    def append(self, decision: Callable[[Stamp], list[Event]], *, principal: str) -> None:
+        """Store what ``decision`` makes of several streams, in one transaction.
+
+        Raises:
+            LedgerError: another writer was faster each time, or the decision's own.
+        """
+        with self.lock:
+            for _ in range(TRIES):
+                events = decision(Stamp(self._clock(), principal))
+                if not events or self._try_to_store(events):
+                    return
+        raise LedgerError("the ledger is being changed by somebody else", "try again")
 
     def record(self, run_id: str, attempt: int, *, first: int, lines: Sequence[str]) -> AttemptHead:
         """Take lines of a worker's spool, the first of which has the number ``first``.
@@ -145,7 +165,7 @@ class Ledger:
             FencedError: the attempt is closed, or is not the run's newest.
             GapError: lines were left out, or a line said something else before.
         """
-        with self._lock:
+        with self.lock:
             for _ in range(TRIES):
                 state, head = self._open(run_id, attempt)
                 events, head = self._taken(state, head, self._untaken(head, first, lines))
@@ -163,14 +183,19 @@ class Ledger:
         principal: str,
         reported_at: datetime | None = None,
     ) -> RunState:
-        """End the open attempt and its run, and fence its reports, in one transaction."""
+        """End the open attempt, fence its reports and say what follows, in one transaction."""
 
         def decision(state: RunState, stamp: Stamp) -> list[Event]:
             if state.open_attempt is None:
                 return []
             head = self.attempt(run_id, state.open_attempt.number)
-            story = runs.close_attempt(
-                state, stamp, ending=ending, lines=head.lines, last_sign_at=last_sign_at
+            story = lifecycle.close_attempt(
+                state,
+                stamp,
+                ending=ending,
+                lines=head.lines,
+                step=head.step,
+                last_sign_at=last_sign_at,
             )
             return [attempts.close(head, stamp), *story]
 
@@ -184,7 +209,7 @@ class Ledger:
         Raises:
             NotFoundError: there is no such run.
         """
-        with self._lock:
+        with self.lock:
             if run_id not in self._runs:
                 state = None
                 for event in self._stream(run_stream(run_id)):
@@ -197,11 +222,12 @@ class Ledger:
     def attempt(self, run_id: str, attempt: int) -> AttemptHead:
         """The end of what attempt ``attempt`` reported."""
         stream = attempt_stream(run_id, attempt)
-        with self._lock:
+        with self.lock:
             if stream not in self._attempts:
                 events = self._tail(stream)
                 skipped = events[0].originator_version - 1 if events else 0
-                head = AttemptHead(stream, lines=skipped)
+                begun = self._step_that_begins(run_id, attempt)
+                head = AttemptHead(stream, lines=skipped, step=begun, restored=begun)
                 for event in events:
                     head = attempts.evolve(head, event)
                 self._attempts[stream] = head
@@ -209,8 +235,22 @@ class Ledger:
 
     def open_runs(self) -> list[str]:
         """Every run that has not ended, oldest first."""
-        with self._lock:
+        with self.lock:
             return list(self._unfinished)
+
+    def stream(self, name: str) -> list[Event]:
+        """Every event of a stream; none where there is no such stream."""
+        with self.lock:
+            return list(self._stream(name))
+
+    def read_kinds(self, kinds: Sequence[type[Event]]) -> Iterator[Event]:
+        """Every event of these kinds, in the order of the ledger."""
+        after, topics = 0, upcast.topics_of(kinds)
+        while page := self._recorder.select_notifications(
+            after, PAGE, topics=topics, inclusive_of_start=False
+        ):
+            yield from (codec.decode(each) for each in page)
+            after = page[-1].id
 
     # -- following
 
@@ -228,9 +268,26 @@ class Ledger:
         """Events of one run and its attempts after a position, in order."""
         return _recorded(self._recorder.select_family(run_stream(run_id), gt=after, limit=limit))
 
-    def read_stored(self, after: int, limit: int) -> Sequence[Notification]:
+    def read_stored(self, after: int, limit: int) -> list[Stored]:
         """Events after a position as they are stored, for whoever checks the bytes."""
-        return self._recorder.select_notifications(after, limit, inclusive_of_start=False)
+        return self._recorder.read_stored(after=after, limit=limit)
+
+    def read_stream(self, stream: str, after: int, limit: int) -> list[Stored]:
+        """Events of one stream after a version as they are stored."""
+        return self._recorder.read_stream(stream, after=after, limit=limit)
+
+    def newest(self, stream: str) -> Stored | None:
+        """The newest event of a stream as it is stored; None where there is no such stream."""
+        newest = self._recorder.select_events(stream, desc=True, limit=1)
+        if not newest:
+            return None
+        last = newest[0].originator_version
+        return self._recorder.read_stream(stream, after=last - 1, limit=1)[0]
+
+    def read_family(self, stream: str, after: int, limit: int) -> list[Stored]:
+        """Events of a stream and of those below it after a position as they are stored."""
+        found = self._recorder.select_family(stream, gt=after, limit=limit)
+        return [Stored.of(each) for each in found]
 
     def wait_beyond(self, position: int, timeout: float) -> bool:
         """Wait until there is an event after ``position``; False after ``timeout`` seconds."""
@@ -242,18 +299,17 @@ class Ledger:
     def _find_unfinished(self) -> dict[str, None]:
         """Every run that began and did not end, in the order in which they began."""
         unfinished: dict[str, None] = {}
-        after = 0
-        while page := self._recorder.select_notifications(
-            after, PAGE, topics=LIFE_TOPICS, inclusive_of_start=False
-        ):
-            for each in page:
-                run_id = str(each.originator_id).split("/")[1]
-                if each.topic == RunSubmitted.TOPIC:
-                    unfinished[run_id] = None
-                else:
-                    unfinished.pop(run_id, None)
-            after = page[-1].id
+        for event in self.read_kinds((RunSubmitted, *ENDS)):
+            if isinstance(event, RunSubmitted):
+                unfinished[event.run_id] = None
+            else:
+                unfinished.pop(event.run_id, None)
         return unfinished
+
+    def _step_that_begins(self, run_id: str, attempt: int) -> int:
+        """The update that an attempt began from; only the newest attempt's is asked for."""
+        newest = self.run(run_id).attempt
+        return newest.step if newest is not None and newest.number == attempt else 0
 
     def _open(self, run_id: str, attempt: int) -> tuple[RunState, AttemptHead]:
         state = self.run(run_id)
@@ -283,14 +339,17 @@ class Ledger:
     ) -> tuple[list[Event], AttemptHead]:
         """The events that ``lines`` are, and the head after them.
 
-        The first word of training changes the run's phase, in the same transaction.
+        What a line means for the run itself is told in the run's stream, in the same transaction.
         """
-        stamp = Stamp(self._clock(), f"attempt/{head.stream.rpartition('/a')[2]}")
+        attempt = int(head.stream.rpartition("/a")[2])
+        stamp = Stamp(self._clock(), f"attempt/{attempt}")
         events: list[Event] = []
         for line in lines:
             event = attempts.take(head, line, stamp)
-            if not head.has_trained and isinstance(event, (TrainingBegan, StepReported)):
-                events += runs.begin_training(state, stamp._replace(reported_at=event.reported_at))
+            own = stamp._replace(reported_at=event.reported_at)
+            for each in _meaning(state, own, head=head, event=event, attempt=attempt):
+                events.append(each)
+                state = runs.evolve(state, each)
             events.append(event)
             head = attempts.evolve(head, event)
         return events, head
@@ -305,8 +364,13 @@ class Ledger:
         return Submission(known.created_run, created=False, position=self._position)
 
     def _submission(self, token: str) -> SubmissionAccepted | None:
-        found = list(self._stream(submission_stream(token)))
-        return found[0] if found and isinstance(found[0], SubmissionAccepted) else None
+        first = next(self._stream(submission_stream(token)), None)
+        if first is None or isinstance(first, SubmissionAccepted):
+            return first
+        raise TokenReusedError(
+            f"submission {token} asked for a branch, not for a run from a plan",
+            "use a new token for another submission",
+        )
 
     def _stream(self, stream: str) -> Iterator[Event]:
         """Every event of a stream, in order.
@@ -392,5 +456,33 @@ class Ledger:
         self._runs.pop(stream.split("/")[1], None)
 
 
+def check_token(token: str) -> None:
+    """Refuse what cannot be a submission token.
+
+    Raises:
+        LedgerError: it cannot.
+    """
+    if not TOKEN.match(token):
+        raise LedgerError(
+            "a submission token has 1 to 100 letters, digits, dots, dashes and underscores"
+        )
+
+
 def _recorded(notifications: Sequence[Notification]) -> list[Recorded]:
     return [Recorded(each.id, codec.decode(each)) for each in notifications]
+
+
+def _meaning(
+    state: RunState, stamp: Stamp, *, head: AttemptHead, event: Event, attempt: int
+) -> list[Event]:
+    """What a report means for the life of the run; most mean nothing."""
+    match event:
+        case TrainingBegan() | StepReported() if not head.has_trained:
+            return lifecycle.begin_training(state, stamp)
+        case SnapshotReported():
+            return snapshots.offer_snapshot(state, stamp, attempt=attempt, reported=event)
+        case Restored():
+            return snapshots.supersede_snapshots(state, stamp, step=event.step)
+        case SaveFailed():
+            return lifecycle.fail_pause(state, stamp, reason=event.reason)
+    return []

@@ -5,7 +5,7 @@ that the plan itself stated, so that a default that changes later never rewrites
 """
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -104,6 +104,7 @@ class Config(Part):
     seed: NonNegativeInt = 0
     max_grad_norm: PositiveFloat = 1.0
     weight_decay: NonNegativeFloat = 0.0
+    kl_beta: NonNegativeFloat | None = None  # reinforcement: weight of leaving the reference
     schedule: Schedule = Schedule()
     lora: Lora = Lora()
     model: ModelOptions = ModelOptions()
@@ -115,7 +116,16 @@ class Config(Part):
         return self
 
 
-Crash = Literal["exception", "SIGKILL", "SIGTERM", "exit0", "deviceMemory", "hostMemory"]
+Crash = Literal[
+    "exception",
+    "SIGKILL",
+    "SIGTERM",
+    "exit0",
+    "deviceMemory",
+    "rolloutMemory",
+    "handoverMemory",
+    "hostMemory",
+]
 
 
 class SimStep(Part):
@@ -126,15 +136,19 @@ class SimStep(Part):
 
     model_config = ConfigDict(allow_inf_nan=True)  # what a diverged run measures can be scripted
 
+    attempt: PositiveInt | None = None  # with any action: only in this attempt
     stage: Label | None = None
     completed: NonNegativeInt | None = None  # with stage
     total: NonNegativeInt | None = None  # with stage
     training: NonNegativeInt | None = None  # announce the training; 0: total not known
     steps: PositiveInt | None = None  # so many updates after the last one
+    save_every: PositiveInt | None = None  # with steps: save every update that it divides
     step: PositiveInt | None = None  # this very update
     validation: NonNegativeInt | None = None  # evaluate after this update
     restore: NonNegativeInt | None = None  # go back to this update
-    snapshot: NonNegativeInt | None = None
+    snapshot: NonNegativeInt | None = None  # save what there is, as of this update
+    partial: NonNegativeInt | None = None  # begin to save this update, and leave it so
+    save_fails: bool | None = None  # say that a save failed; that of the next pause fails too
     model: bool | None = None  # write and register a model file
     silence: Duration | None = None
     line: str | None = None  # these very characters, whatever they are
@@ -145,7 +159,7 @@ class SimStep(Part):
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:
-        with_others = {"completed", "total", "measured", "seconds"}
+        with_others = {"attempt", "completed", "total", "save_every", "measured", "seconds"}
         actions = sorted(self.model_fields_set - with_others)
         if len(actions) != 1:
             raise ValueError(f"an instruction states exactly one action, this one {actions}")
@@ -186,11 +200,23 @@ class Execution(Part):
 
     devices: PositiveInt = 1
     micro_batch_sequences: PositiveInt | None = None
-    save_every: PositiveInt = 20  # updates
-    max_attempts: PositiveInt = 3
+    save_every: PositiveInt = 20  # updates between two snapshots; the last update has one too
+    resumable_save_every: PositiveInt | None = None  # updates until one has training state as well
+    keep_weights: PositiveInt | None = None  # newest snapshots whose weights are kept; all of them
+    keep_training_state: PositiveInt = 2  # newest snapshots that can still be resumed from
+    max_attempts: PositiveInt = 3  # jobs, until a failure of the infrastructure fails the run
     startup_timeout: Duration = 600.0  # seconds without any progress after the start
     lease: Duration = 60.0  # seconds without any sign of life until an attempt is lost
     stop_grace: Duration = 30.0  # seconds between asking a worker to stop and killing it
+
+    @model_validator(mode="after")
+    def _saves_fit(self) -> Self:
+        every, resumable = self.save_every, self.resumable_save_every
+        if resumable is not None and resumable % every:
+            raise ValueError(
+                f"resumableSaveEvery is {resumable}, which is no multiple of saveEvery ({every})"
+            )
+        return self
 
 
 class Plan(Part):
@@ -216,6 +242,12 @@ class Plan(Part):
             raise ValueError(
                 f"execution.devices is {self.execution.devices}; this engine trains on 1"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _penalty_is_of_reinforcement(self) -> Self:
+        if self.config.kl_beta is not None and self.method != "GRPO":
+            raise ValueError("config.klBeta is of runs with method GRPO")
         return self
 
     @model_validator(mode="after")
@@ -262,6 +294,21 @@ def resolve(plan: Plan) -> tuple[dict[str, Any], list[str]]:
     elif isinstance(plan.engine, SimEngine):
         whole["engine"] = plan.engine.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return whole, sorted(_stated(plan))
+
+
+def is_field(name: str) -> bool:
+    """Whether a dotted wire name is that of a field of a plan."""
+    part: Any = Plan
+    for each in name.split("."):
+        if not isinstance(part, type) or not issubclass(part, BaseModel):
+            return part is not None  # below a union: its members check what is in them
+        field = next((f for f in part.model_fields.values() if f.alias == each), None)
+        if field is None:
+            return False
+        kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind]
+        models = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+        part = models[0] if len(models) == 1 else field.annotation
+    return True
 
 
 def _default_script(plan: Plan) -> list[dict[str, Any]]:

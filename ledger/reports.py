@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from ledger.numbers import Measured
 
 LINE_BYTES = 1_000_000  # a longer line is refused: reports are facts, not files
+DEPTH = 100  # of mappings and lists inside each other; more cannot be written again
 
 
 LAST_SECOND = 253_402_300_799  # of the year 9999: what a date can hold
@@ -94,8 +95,28 @@ class SnapshotReport(Report):
 
     kind: Literal["snapshot"]
     step: Count
-    path: str
-    artifacts: tuple[Literal["weights", "trainingState"], ...]
+    path: Annotated[str, Field(min_length=1, max_length=4_000)]
+    artifacts: Annotated[tuple[Literal["weights", "trainingState"], ...], Field(min_length=1)]
+    epoch: NonNegativeFloat | None = None
+    writer: dict[str, Any] = {}  # what wrote it and of which shape it is
+
+
+class SaveFailedReport(Report):
+    """A snapshot of update ``step`` could not be written; the training goes on."""
+
+    kind: Literal["saveFailed"]
+    step: Count
+    reason: Annotated[str, Field(min_length=1, max_length=4_000)]
+
+
+class RestoreCheckReport(Report):
+    """What was restored, compared with what was saved."""
+
+    kind: Literal["restoreCheck"]
+    step: Count
+    verdict: Literal["exact", "within", "differs"]
+    within: NonNegativeFloat | None = None  # the largest difference, where there is one
+    parts: dict[str, Literal["exact", "within", "differs"]]
 
 
 class ModelReport(Report):
@@ -161,7 +182,9 @@ class FailedReport(Report):
     """The worker failed and knows where."""
 
     kind: Literal["failed"]
-    cause: Literal["deviceMemory", "hostMemory", "unknown"] = "unknown"
+    cause: Literal["deviceMemory", "rolloutMemory", "handoverMemory", "hostMemory", "unknown"] = (
+        "unknown"
+    )
 
 
 class CompletedReport(Report):
@@ -176,7 +199,9 @@ AnyReport = Annotated[
     | StepReport
     | ValidationReport
     | RestoreReport
+    | RestoreCheckReport
     | SnapshotReport
+    | SaveFailedReport
     | ModelReport
     | HparamsReport
     | EngineConfigReport
@@ -202,10 +227,27 @@ def parse(line: str) -> AnyReport:
     said = _json(line)
     if not isinstance(said, dict):
         raise ReportError(f"the line is no JSON object: {line[:80]!r}")
+    if _is_deeper(said, DEPTH):
+        raise ReportError(f"the line holds values more than {DEPTH} levels deep")
     try:
         return _ANY.validate_python(said)
     except ValidationError as error:
         raise ReportError(_sentence(error)) from None
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    """Whether mappings and lists lie more than ``depth`` levels deep in ``value``."""
+    level = [value]
+    for _ in range(depth):
+        level = [
+            each
+            for outer in level
+            for each in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(each, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _json(line: str) -> Any:

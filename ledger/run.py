@@ -1,31 +1,40 @@
-"""A run: what its rules need, folded from its events, and the decisions that add to them.
-
-Everything here is pure. A decision takes the state and answers the events that follow from it, or
-raises why not; ``ledger.ledger`` stores them.
-"""
+"""A run: what its rules need to know, folded from its events."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from ledger.errors import EndedError, RefusedError
+from ledger.errors import NotFoundError, RefusedError
 from ledger.events import (
+    Artifact,
     AttemptClosed,
     AttemptOpened,
     CancelRequested,
+    Checkpoint,
     EndClass,
     Event,
     JobStarted,
+    Origin,
+    Outcome,
+    PauseFailed,
+    PauseRequested,
     PhaseChanged,
+    Restored,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunSubmitted,
-    run_stream,
+    SnapshotCommitted,
+    SnapshotDamaged,
+    SnapshotOffered,
+    SnapshotPinned,
+    SnapshotRejected,
+    SnapshotsSuperseded,
+    SnapshotSwept,
+    SnapshotUnpinned,
 )
-
-EventT = TypeVar("EventT", bound=Event)
 
 
 class Phase(StrEnum):
@@ -45,13 +54,6 @@ class Phase(StrEnum):
 
 
 TERMINAL = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})
-_MAY_ENTER = {
-    Phase.SUBMITTED: frozenset({Phase.PREPARING, Phase.WAITING, Phase.QUEUED}),
-    Phase.WAITING: frozenset({Phase.QUEUED}),
-    Phase.QUEUED: frozenset({Phase.PREPARING, Phase.TRAINING, Phase.CANCELLING}),
-    Phase.PREPARING: frozenset({Phase.WAITING, Phase.TRAINING, Phase.CANCELLING}),
-    Phase.TRAINING: frozenset({Phase.CANCELLING}),
-}
 
 
 class Stamp(NamedTuple):
@@ -70,8 +72,56 @@ class Attempt:
     devices: tuple[str, ...]
     token_sha256: str
     opened_at: datetime
+    snapshot_id: str | None = None  # that it began from; None: from the start
+    step: int = 0  # that it began from
     started: bool = False
     closed: bool = False
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Files that a worker wrote and that are not yet committed."""
+
+    ordinal: int  # version of the event that made it, which tells it from all others
+    attempt: int
+    step: int
+    path: str
+    artifacts: tuple[Artifact, ...]
+    epoch: float | None
+    writer: dict[str, Any]
+    is_superseded: bool = False  # the run went back below it meanwhile
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A committed snapshot, as far as rules depend on it."""
+
+    snapshot_id: str
+    step: int
+    artifacts: frozenset[Artifact]  # that are still kept
+    size_bytes: dict[Artifact, int]
+    is_superseded: bool = False
+    is_damaged: bool = False
+    is_pinned: bool = False
+
+    @property
+    def is_restorable(self) -> bool:
+        """Whether the run may go on from it."""
+        is_whole = self.artifacts == frozenset(self.size_bytes) and not self.is_damaged
+        return is_whole and "trainingState" in self.artifacts and not self.is_superseded
+
+
+class Ending(NamedTuple):
+    """How an attempt ended, and what that means for its run."""
+
+    outcome: Outcome
+    end_class: EndClass
+    code: str
+    reason: str
+    advice: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    may_retry: bool = False  # another attempt may fare better
 
 
 @dataclass(frozen=True)
@@ -82,8 +132,17 @@ class RunState:
     version: int
     phase: Phase
     plan: dict[str, Any]
+    origin: Origin | None = None  # of a branch
     attempt: Attempt | None = None
     cancel_requested: bool = False
+    pause_requested: Checkpoint | None = None
+    offers: tuple[Offer, ...] = ()  # oldest first
+    snapshots: tuple[Snapshot, ...] = ()  # in the order in which they were committed
+    ending: Ending | None = None  # of the newest attempt, once it is closed
+    last_step: int = 0  # that the closed attempt reached
+    closed_at: datetime | None = None
+    tries: int = 0  # attempts since the submission or the newest resume
+    waiting_for: str | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -95,17 +154,27 @@ class RunState:
         """The attempt that holds devices now, if any."""
         return None if self.attempt is None or self.attempt.closed else self.attempt
 
+    @property
+    def saved(self) -> Snapshot | None:
+        """The snapshot that the next attempt goes on from: the newest restorable one."""
+        return next((each for each in reversed(self.snapshots) if each.is_restorable), None)
 
-class Ending(NamedTuple):
-    """How an attempt ended, and what that means for its run."""
+    @property
+    def wants_devices(self) -> bool:
+        """Whether the next thing to happen to it is an attempt."""
+        is_open = self.open_attempt is not None or self.has_ended or bool(self.offers)
+        return not is_open and self.phase in (Phase.SUBMITTED, Phase.WAITING)
 
-    outcome: Literal["completed", "failed", "cancelled"]
-    end_class: EndClass
-    code: str
-    reason: str
-    advice: str = ""
-    exit_code: int | None = None
-    signal: int | None = None
+    def snapshot(self, snapshot_id: str) -> Snapshot:
+        """The snapshot of this id.
+
+        Raises:
+            NotFoundError: the run has none.
+        """
+        for each in self.snapshots:
+            if each.snapshot_id == snapshot_id:
+                return each
+        raise NotFoundError(f"run {self.run_id} has no snapshot {snapshot_id}", NotFoundError.HINT)
 
 
 def evolve(state: RunState | None, event: Event) -> RunState:
@@ -118,7 +187,8 @@ def evolve(state: RunState | None, event: Event) -> RunState:
 def _begin(event: Event) -> RunState:
     if not isinstance(event, RunSubmitted):
         raise RefusedError(f"{event.originator_id} begins with {type(event).__name__}")
-    return RunState(event.run_id, event.originator_version, Phase.SUBMITTED, event.plan)
+    version = event.originator_version
+    return RunState(event.run_id, version, Phase.SUBMITTED, event.plan, event.origin)
 
 
 ENDS: dict[type[Event], Phase] = {
@@ -133,151 +203,116 @@ def _changes(state: RunState, event: Event) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     match event:
         case PhaseChanged():
-            changes["phase"] = Phase(event.phase)
-        case AttemptOpened():
-            changes["attempt"] = Attempt(event.attempt, event.devices, event.token_sha256, event.at)
-        case JobStarted() if state.attempt:
-            changes["attempt"] = replace(state.attempt, started=True)
-        case AttemptClosed() if state.attempt:
-            changes["attempt"] = replace(state.attempt, closed=True)
+            over = {"pause_requested": None} if event.phase == "PAUSED" else {}
+            changes = {"phase": Phase(event.phase), "waiting_for": event.waiting_for, **over}
         case CancelRequested():
-            changes["cancel_requested"] = True
+            changes = {"cancel_requested": True}
+        case PauseRequested():
+            changes = {"pause_requested": event.checkpoint}
+        case PauseFailed():
+            changes = {"pause_requested": None}
+        case RunResumed():
+            changes = {"tries": 0, "ending": None}
         case RunCompleted() | RunFailed() | RunCancelled():
-            changes["phase"] = ENDS[type(event)]
+            changes = {"phase": ENDS[type(event)]}
+    return changes | _attempt_changes(state, event) | _snapshot_changes(state, event)
+
+
+def _attempt_changes(state: RunState, event: Event) -> dict[str, Any]:
+    """What happens to the newest attempt."""
+    match event:
+        case AttemptOpened():
+            attempt = Attempt(
+                event.attempt,
+                event.devices,
+                event.token_sha256,
+                event.at,
+                snapshot_id=event.snapshot_id,
+            )
+            return {"attempt": attempt, "tries": state.tries + 1, "ending": None}
+        case JobStarted() if state.attempt:
+            return {"attempt": replace(state.attempt, started=True)}
+        case AttemptClosed() if state.attempt:
+            return {
+                "attempt": replace(state.attempt, closed=True),
+                "ending": _ending(event),
+                "last_step": event.step,
+                "closed_at": event.timestamp,
+            }
+        case Restored() if state.attempt:
+            return {"attempt": replace(state.attempt, step=event.step)} | _supersede(state, event)
+        case SnapshotsSuperseded():
+            return _supersede(state, event)
+    return {}
+
+
+def _ending(event: AttemptClosed) -> Ending:
+    return Ending(
+        event.outcome,
+        event.end_class,
+        event.code,
+        event.reason,
+        event.advice,
+        event.exit_code,
+        event.signal,
+        event.may_retry,
+    )
+
+
+def _supersede(state: RunState, event: Restored | SnapshotsSuperseded) -> dict[str, Any]:
+    """Nothing later than the step of ``event`` is on the run's line any more."""
+    return {
+        name: tuple(
+            replace(each, is_superseded=True) if each.step > event.step else each
+            for each in getattr(state, name)
+        )
+        for name in ("offers", "snapshots")
+    }
+
+
+def _snapshot_changes(state: RunState, event: Event) -> dict[str, Any]:
+    """What happens to offers and snapshots."""
+    changes: dict[str, Any] = {}
+    match event:
+        case SnapshotOffered():
+            offer = Offer(
+                event.originator_version,
+                event.attempt,
+                event.step,
+                event.path,
+                event.artifacts,
+                event.epoch,
+                event.writer,
+            )
+            changes = {"offers": (*state.offers, offer)}
+        case SnapshotCommitted():
+            snapshot = Snapshot(
+                event.snapshot_id,
+                event.step,
+                frozenset(event.artifacts),
+                event.size_bytes,
+                is_superseded=state.offers[0].is_superseded,
+            )
+            changes = {"offers": state.offers[1:], "snapshots": (*state.snapshots, snapshot)}
+        case SnapshotRejected():
+            changes = {"offers": state.offers[1:]}
+        case SnapshotDamaged():
+            changes = _with(state, event.snapshot_id, is_damaged=True)
+        case SnapshotPinned():
+            changes = _with(state, event.snapshot_id, is_pinned=True)
+        case SnapshotUnpinned():
+            changes = _with(state, event.snapshot_id, is_pinned=False)
+        case SnapshotSwept():
+            kept = state.snapshot(event.snapshot_id).artifacts - frozenset(event.artifacts)
+            changes = _with(state, event.snapshot_id, artifacts=kept)
     return changes
 
 
-class Story:
-    """The next events of a run, in order, each with the version that follows."""
-
-    def __init__(self, state: RunState, stamp: Stamp) -> None:
-        self.state = state
-        self.stamp = stamp
-        self.events: list[Event] = []
-
-    def tell(self, kind: type[EventT], **facts: Any) -> None:
-        """Add an event of ``kind``."""
-        event = kind.model_validate(
-            {
-                "originator_id": run_stream(self.state.run_id),
-                "originator_version": self.state.version + 1,
-                "timestamp": self.stamp.now,
-                "reported_at": self.stamp.reported_at,
-                "principal": self.stamp.principal,
-                **facts,
-            }
+def _with(state: RunState, snapshot_id: str, **changes: Any) -> dict[str, Any]:
+    """The snapshots, one of them changed."""
+    return {
+        "snapshots": tuple(
+            replace(each, **changes) if each.snapshot_id == snapshot_id else each
+            for each in state.snapshots
         )
-        self.events.append(event)
-        self.state = evolve(self.state, event)
-
-    def enter(self, phase: Phase, waiting_for: str | None = None) -> None:
-        """Change the phase.
-
-        Raises:
-            RefusedError: ``phase`` does not follow the present one.
-        """
-        if phase not in _MAY_ENTER.get(self.state.phase, frozenset()):
-            raise RefusedError(
-                f"run {self.state.run_id} is {self.state.phase} and cannot become {phase}"
-            )
-        self.tell(PhaseChanged, phase=phase, waiting_for=waiting_for)
-
-
-def wait_for_devices(state: RunState, stamp: Stamp, *, because: str) -> list[Event]:
-    """Say that the run waits for devices; nothing when it says so already."""
-    story = Story(state, stamp)
-    if state.phase is not Phase.WAITING:
-        story.enter(Phase.WAITING, because)
-    return story.events
-
-
-def open_attempt(
-    state: RunState, stamp: Stamp, *, devices: tuple[str, ...], launcher: str, token_sha256: str
-) -> list[Event]:
-    """Claim devices for the next attempt and hand its job over."""
-    if state.open_attempt is not None:
-        raise RefusedError(f"attempt {state.open_attempt.number} of run {state.run_id} is open")
-    story = Story(state, stamp)
-    story.tell(
-        AttemptOpened,
-        attempt=(state.attempt.number if state.attempt else 0) + 1,
-        devices=devices,
-        launcher=launcher,
-        token_sha256=token_sha256,
-    )
-    story.enter(Phase.QUEUED)
-    return story.events
-
-
-def start_job(state: RunState, stamp: Stamp, *, host: str, pid: int) -> list[Event]:
-    """Note that the runner of the open attempt is at work; nothing when that is known."""
-    story = Story(state, stamp)
-    if state.open_attempt is None or state.open_attempt.started:
-        return []
-    story.tell(JobStarted, attempt=state.open_attempt.number, host=host, pid=pid)
-    if state.phase is Phase.QUEUED:
-        story.enter(Phase.PREPARING)
-    return story.events
-
-
-def begin_training(state: RunState, stamp: Stamp) -> list[Event]:
-    """Enter TRAINING with the worker's first word of it; nothing when it is there or ending."""
-    story = Story(state, stamp)
-    if state.phase in (Phase.QUEUED, Phase.PREPARING):
-        story.enter(Phase.TRAINING)
-    return story.events
-
-
-def request_cancel(state: RunState, stamp: Stamp) -> list[Event]:
-    """Ask for the run to end: at once when it holds nothing, else when its job has stopped.
-
-    Raises:
-        EndedError: the run has ended. Asking twice is not an error and changes nothing.
-    """
-    if state.has_ended:
-        raise EndedError(
-            f"run {state.run_id} has ended: it is {state.phase}", "start it again as a new run"
-        )
-    story = Story(state, stamp)
-    if state.cancel_requested:
-        return []
-    story.tell(CancelRequested)
-    if state.open_attempt is None:
-        story.tell(RunCancelled)
-    else:
-        story.enter(Phase.CANCELLING)
-    return story.events
-
-
-def close_attempt(
-    state: RunState, stamp: Stamp, *, ending: Ending, lines: int, last_sign_at: datetime
-) -> list[Event]:
-    """Close the open attempt, and with it the run; nothing when it is closed already."""
-    attempt = state.open_attempt
-    if attempt is None:
-        return []
-    story = Story(state, stamp)
-    story.tell(
-        AttemptClosed,
-        attempt=attempt.number,
-        lines=lines,
-        end_class=ending.end_class,
-        reason=ending.reason,
-        exit_code=ending.exit_code,
-        signal=ending.signal,
-        last_sign_at=last_sign_at,
-    )
-    match ending.outcome:
-        case "completed":
-            story.tell(RunCompleted)
-        case "cancelled":
-            story.tell(RunCancelled)
-        case "failed":
-            story.tell(
-                RunFailed,
-                code=ending.code,
-                end_class=ending.end_class,
-                reason=ending.reason,
-                advice=ending.advice,
-            )
-    return story.events
+    }

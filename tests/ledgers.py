@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any
 
-from ledger import run as runs
+from ledger import lifecycle
 from ledger.ledger import Ledger
 from ledger.run import Ending
 from ledger.store.memory import MemoryRecorder
@@ -34,14 +34,14 @@ def submit(to: Ledger, **fields: Any) -> str:
 def open_attempt(of: Ledger, run_id: str, *, devices: tuple[str, ...] = ("cpu:0",)) -> None:
     of.decide(
         run_id,
-        lambda state, stamp: runs.open_attempt(
+        lambda state, stamp: lifecycle.open_attempt(
             state, stamp, devices=devices, launcher="local", token_sha256="0" * 64
         ),
         principal="dispatch",
     )
     of.decide(
         run_id,
-        lambda state, stamp: runs.start_job(state, stamp, host="here", pid=7),
+        lambda state, stamp: lifecycle.start_job(state, stamp, host="here", pid=7),
         principal="attempt/1",
     )
 

@@ -4,13 +4,14 @@
 second more on the clock for each event that states no time of its own.
 """
 
+import hashlib
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ledger import events, plan
+from ledger import events, plan, upcast
 from ledger.events import Event, Recorded
 
 RUN = "00000000000000aa"
@@ -76,11 +77,25 @@ def document(**fields: Any) -> dict[str, Any]:
     return plan.resolve(plan.parse(base | fields))[0]
 
 
-def submitted(run: str = RUN, at: float | None = None, **fields: Any) -> events.RunSubmitted:
+def token(run: str) -> str:
+    """The submission token that made a run."""
+    return f"submission-{run}"
+
+
+def submitted(
+    run: str = RUN,
+    at: float | None = None,
+    origin: events.Origin | None = None,
+    **fields: Any,
+) -> events.RunSubmitted:
     base: dict[str, Any] = {"baseModel": "tiny", "dataset": "rows.jsonl", "engine": "sim"}
     resolved, stated = plan.resolve(plan.parse(base | fields))
     return events.RunSubmitted(
-        **_life(run, at), submission_id=f"submission-{run}", plan=resolved, stated=tuple(stated)
+        **_life(run, at),
+        submission_id=token(run),
+        plan=resolved,
+        stated=tuple(stated),
+        origin=origin,
     )
 
 
@@ -95,6 +110,7 @@ def opened(
     run: str = RUN,
     at: float | None = None,
     devices: Sequence[str] = ("cpu:0",),
+    snapshot_id: str | None = None,
 ) -> events.AttemptOpened:
     return events.AttemptOpened(
         **_life(run, at),
@@ -102,7 +118,19 @@ def opened(
         devices=tuple(devices),
         launcher="local",
         token_sha256="0" * 64,
+        snapshot_id=snapshot_id,
     )
+
+
+def begun_from(
+    step: int,
+    attempt: int = 2,
+    run: str = RUN,
+    at: float | None = None,
+    snapshot_id: str | None = None,
+) -> events.Restored:
+    """What an attempt begins from; without a snapshot and at 0 that is the start."""
+    return events.Restored(**_life(run, at), attempt=attempt, step=step, snapshot_id=snapshot_id)
 
 
 def started(attempt: int = 1, run: str = RUN, at: float | None = None) -> events.JobStarted:
@@ -111,6 +139,20 @@ def started(attempt: int = 1, run: str = RUN, at: float | None = None) -> events
 
 def cancel_requested(run: str = RUN, at: float | None = None) -> events.CancelRequested:
     return events.CancelRequested(**_life(run, at))
+
+
+def pause_requested(
+    checkpoint: events.Checkpoint = "save", run: str = RUN, at: float | None = None
+) -> events.PauseRequested:
+    return events.PauseRequested(**_life(run, at), checkpoint=checkpoint)
+
+
+def pause_failed(reason: str, run: str = RUN, at: float | None = None) -> events.PauseFailed:
+    return events.PauseFailed(**_life(run, at), reason=reason)
+
+
+def resumed(run: str = RUN, at: float | None = None) -> events.RunResumed:
+    return events.RunResumed(**_life(run, at))
 
 
 def closed(
@@ -124,7 +166,8 @@ def closed(
     """The end of an attempt; without ``last_sign`` it lived until it was closed."""
     common = _life(run, at)
     alive = moment(last_sign) if last_sign is not None else moment(10**9)
-    said: dict[str, Any] = {"lines": 0, "reason": "the work was done"} | fields
+    outcome = upcast.outcome_of(end_class)
+    said: dict[str, Any] = {"lines": 0, "reason": "the work was done", "outcome": outcome} | fields
     return events.AttemptClosed(
         **common, attempt=attempt, end_class=end_class, last_sign_at=alive, **said
     )
@@ -148,10 +191,184 @@ def cancelled(run: str = RUN, at: float | None = None) -> events.RunCancelled:
     return events.RunCancelled(**_life(run, at))
 
 
+# -- snapshots -------------------------------------------------------------------------------------
+
+BOTH: tuple[events.Artifact, ...] = ("weights", "trainingState")
+SIZES: dict[events.Artifact, int] = {"weights": 10, "trainingState": 20}
+
+
+def snapshot_id(name: str) -> str:
+    """The id of the snapshot that a test calls ``name``."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def offered(
+    step: int,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    artifacts: tuple[events.Artifact, ...] = BOTH,
+) -> events.SnapshotOffered:
+    return events.SnapshotOffered(
+        **_life(run, at), attempt=attempt, step=step, path=f"/out/{step}", artifacts=artifacts
+    )
+
+
+def committed(
+    name: str,
+    step: int,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    *,
+    artifacts: tuple[events.Artifact, ...] = BOTH,
+    epoch: float | None = None,
+) -> events.SnapshotCommitted:
+    """The snapshot ``name``, of the files that were offered before all others that still wait."""
+    return events.SnapshotCommitted(
+        **_life(run, at),
+        snapshot_id=snapshot_id(name),
+        attempt=attempt,
+        step=step,
+        path=f"/out/{step}",
+        artifacts=artifacts,
+        epoch=epoch,
+        uri=f"file:///store/{name}",
+        size_bytes={kind: SIZES[kind] for kind in artifacts},
+        digests={kind: snapshot_id(f"{name} {kind}") for kind in artifacts},
+    )
+
+
+def saved(step: int, name: str = "", attempt: int = 1, run: str = RUN) -> list[Event]:
+    """The worker wrote update ``step`` out, and it became the snapshot ``name`` (its step)."""
+    return [
+        offered(step, attempt, run),
+        snapshot_reported(step, attempt, run),
+        committed(name or str(step), step, attempt, run),
+    ]
+
+
+def snapshot_rejected(
+    step: int, reason: str, attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.SnapshotRejected:
+    return events.SnapshotRejected(
+        **_life(run, at), attempt=attempt, step=step, path=f"/out/{step}", reason=reason
+    )
+
+
+def damaged(name: str, run: str = RUN, at: float | None = None) -> events.SnapshotDamaged:
+    return events.SnapshotDamaged(
+        **_life(run, at), snapshot_id=snapshot_id(name), reason="a file has other bytes"
+    )
+
+
+def snapshots_superseded(
+    step: int, run: str = RUN, at: float | None = None
+) -> events.SnapshotsSuperseded:
+    return events.SnapshotsSuperseded(**_life(run, at), step=step)
+
+
+def pinned(name: str, run: str = RUN, at: float | None = None) -> events.SnapshotPinned:
+    return events.SnapshotPinned(**_life(run, at), snapshot_id=snapshot_id(name))
+
+
+def unpinned(name: str, run: str = RUN, at: float | None = None) -> events.SnapshotUnpinned:
+    return events.SnapshotUnpinned(**_life(run, at), snapshot_id=snapshot_id(name))
+
+
+def swept(
+    name: str,
+    artifacts: tuple[events.Artifact, ...] = BOTH,
+    run: str = RUN,
+    at: float | None = None,
+) -> events.SnapshotSwept:
+    freed = sum(SIZES[kind] for kind in artifacts)
+    return events.SnapshotSwept(
+        **_life(run, at), snapshot_id=snapshot_id(name), artifacts=artifacts, freed_bytes=freed
+    )
+
+
 def submission(token: str, run: str, at: float | None = None) -> events.SubmissionAccepted:
     return events.SubmissionAccepted(
         **_common(events.submission_stream(token), at), created_run=run, plan_sha256="0" * 64
     )
+
+
+# -- branches --------------------------------------------------------------------------------------
+
+
+def origin(
+    name: str, step: int, parent: str = RUN, restore: events.Restore = "weights"
+) -> events.Origin:
+    """The snapshot ``name`` of a parent, as what a branch begins from."""
+    return events.Origin(parent=parent, snapshot_id=snapshot_id(name), step=step, restore=restore)
+
+
+def branch_requested(
+    child: str,
+    source: events.Origin,
+    steps: int = 5,
+    at: float | None = None,
+    config_name: str | None = None,
+    description: str | None = None,
+    **fields: Any,
+) -> events.BranchRequested:
+    """A branch is asked for with the token of its child; ``fields`` are of the child's plan."""
+    config = fields.pop("config", {}) | {"maxSteps": steps}
+    return events.BranchRequested(
+        **_branch(child, at),
+        child=child,
+        origin=source,
+        steps=steps,
+        plan=document(**fields, config=config),
+        stated=("config.maxSteps",),
+        overrides={},
+        request_sha256="0" * 64,
+        config_name=config_name,
+        description=description,
+    )
+
+
+def source_held(child: str, at: float | None = None) -> events.SourceHeld:
+    return events.SourceHeld(**_branch(child, at))
+
+
+def branch_created(child: str, at: float | None = None) -> events.BranchCreated:
+    return events.BranchCreated(**_branch(child, at), child=child)
+
+
+def branch_refused(child: str, reason: str, at: float | None = None) -> events.BranchRefused:
+    return events.BranchRefused(**_branch(child, at), reason=reason, advice="take another snapshot")
+
+
+def snapshot_held(
+    source: events.Origin, holder: str, at: float | None = None
+) -> events.SnapshotHeld:
+    common = _common(events.snapshot_stream(source.snapshot_id), at)
+    return events.SnapshotHeld(**common, run=source.parent, holder=holder)
+
+
+def snapshot_released(
+    source: events.Origin, holder: str, at: float | None = None
+) -> events.SnapshotReleased:
+    common = _common(events.snapshot_stream(source.snapshot_id), at)
+    return events.SnapshotReleased(**common, run=source.parent, holder=holder)
+
+
+def _branch(child: str, at: float | None) -> dict[str, Any]:
+    return _common(events.submission_stream(token(child)), at)
+
+
+def branched(child: str, source: events.Origin, steps: int = 5, **fields: Any) -> list[Event]:
+    """A branch from its request until its child was submitted."""
+    config = fields.pop("config", {}) | {"maxSteps": steps}
+    return [
+        branch_requested(child, source, steps, **fields, config=config),
+        snapshot_held(source, child),
+        source_held(child),
+        submitted(child, origin=source, **fields, config=config),
+        branch_created(child),
+    ]
 
 
 def unknown(run: str = RUN) -> events.UnknownEvent:
@@ -229,7 +446,39 @@ def validation(
 def restored(
     step: int, attempt: int = 2, run: str = RUN, at: float | None = None
 ) -> events.Restored:
+    """The trainer of an attempt went back by itself."""
     return events.Restored(**_report(run, attempt, at), step=step)
+
+
+def restore_checked(
+    step: int,
+    verdict: events.Agreement = "exact",
+    attempt: int = 2,
+    run: str = RUN,
+    at: float | None = None,
+    within: float | None = None,
+    **parts: events.Agreement,
+) -> events.RestoreChecked:
+    facts: dict[str, Any] = {"step": step, "verdict": verdict, "within": within, "parts": parts}
+    return events.RestoreChecked(**_report(run, attempt, at), **facts)
+
+
+def snapshot_reported(
+    step: int,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    artifacts: tuple[events.Artifact, ...] = BOTH,
+) -> events.SnapshotReported:
+    return events.SnapshotReported(
+        **_report(run, attempt, at), step=step, path=f"/out/{step}", artifacts=artifacts
+    )
+
+
+def save_failed(
+    step: int, reason: str, attempt: int = 1, run: str = RUN, at: float | None = None
+) -> events.SaveFailed:
+    return events.SaveFailed(**_report(run, attempt, at), step=step, reason=reason)
 
 
 def rejected(
@@ -254,6 +503,18 @@ def hparams(
     values: dict[str, Any], attempt: int = 1, run: str = RUN, at: float | None = None
 ) -> events.HparamsResolved:
     return events.HparamsResolved(**_report(run, attempt, at), values=values)
+
+
+def engine_config(
+    requested: dict[str, Any],
+    resolved: dict[str, Any],
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+) -> events.EngineConfigured:
+    return events.EngineConfigured(
+        **_report(run, attempt, at), requested=requested, resolved=resolved
+    )
 
 
 def memory(
@@ -298,17 +559,28 @@ def training(run: str = RUN, **fields: Any) -> list[Event]:
     ]
 
 
-def retried(attempt: int, step: int, run: str = RUN) -> list[Event]:
-    """The attempt before is lost, and ``attempt`` goes on from the state as of ``step``."""
+def retried(attempt: int, step: int, run: str = RUN, name: str | None = None) -> list[Event]:
+    """The attempt before is lost, and ``attempt`` goes on from ``step``, the snapshot ``name``."""
+    source = None if name is None else snapshot_id(name)
     return [
-        closed(attempt - 1, run, end_class="infrastructure", reason="the job was lost"),
-        reports_closed(attempt - 1, run),
-        phase("WAITING", run),
-        opened(attempt, run),
+        *lost(attempt - 1, run),
+        opened(attempt, run, snapshot_id=source),
+        begun_from(step, attempt, run, snapshot_id=source),
+        phase("QUEUED", run),
         started(attempt, run),
-        restored(step, attempt, run),
-        began(attempt=attempt, run=run),
+        phase("PREPARING", run),
         phase("TRAINING", run),
+        began(attempt=attempt, run=run),
+    ]
+
+
+def lost(attempt: int, run: str = RUN, **fields: Any) -> list[Event]:
+    """An attempt is lost, and the run waits for another."""
+    said = {"outcome": "failed", "code": "vanished", "reason": "the job was lost"} | fields
+    return [
+        reports_closed(attempt, run),
+        closed(attempt, run, end_class="infrastructure", **said),
+        phase("WAITING", run),
     ]
 
 
@@ -337,7 +609,12 @@ class History:
 
     def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
         """Events of one run beyond ``after``, in order."""
-        mine = [e for e in self.events if e.position > after and e.event.run_id == run_id]
+        stream = events.run_stream(run_id)
+        mine = [
+            each
+            for each in self.events
+            if each.position > after and f"{each.event.originator_id}/".startswith(f"{stream}/")
+        ]
         return mine[:limit]
 
     def wait_beyond(self, position: int, timeout: float) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 from eventsourcing.popo import POPOApplicationRecorder
 
-from ledger.store.recorder import LedgerRecorder, in_family
+from ledger.store.recorder import LedgerRecorder, Stored, in_family
 
 
 class MemoryRecorder(LedgerRecorder, POPOApplicationRecorder):
@@ -32,3 +32,13 @@ class MemoryRecorder(LedgerRecorder, POPOApplicationRecorder):
             gt, len(self._stored_events) + 1, inclusive_of_start=False
         )
         return [each for each in later if in_family(stream, str(each.originator_id))][:limit]
+
+    def read_stored(self, *, after: int, limit: int) -> list[Stored]:
+        """Events of the whole ledger after a position, in order."""
+        found = self.select_notifications(after, limit, inclusive_of_start=False)
+        return [Stored.of(each) for each in found]
+
+    def read_stream(self, stream: str, *, after: int, limit: int) -> list[Stored]:
+        """Events of ``stream`` alone after a version, in order."""
+        every = self.read_stored(after=0, limit=len(self._stored_events) + 1)
+        return [each for each in every if each.stream == stream and each.version > after][:limit]

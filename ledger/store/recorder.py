@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 from eventsourcing.persistence import (
     ApplicationRecorder,
@@ -11,12 +12,40 @@ from eventsourcing.persistence import (
 )
 
 
+class Stored(NamedTuple):
+    """An event as the database has it: much faster to make than the library's, for long reads."""
+
+    stream: str
+    version: int
+    topic: str
+    state: bytes
+    position: int
+
+    @classmethod
+    def of(cls, found: Notification) -> Self:
+        """What the library made of the same event."""
+        stream, version = str(found.originator_id), found.originator_version
+        return cls(stream, version, found.topic, found.state, found.id)
+
+    def event(self) -> Notification:
+        """The same as the library has it."""
+        return Notification(self.stream, self.version, self.topic, self.state, self.position)
+
+
 class LedgerRecorder(ApplicationRecorder):
     """Stores events of several streams in one transaction; versions of a stream have no holes."""
 
     @abstractmethod
     def select_family(self, stream: str, *, gt: int, limit: int) -> Sequence[Notification]:
         """Events of ``stream`` and of the streams below it after position ``gt``, in order."""
+
+    @abstractmethod
+    def read_stored(self, *, after: int, limit: int) -> list[Stored]:
+        """Events of the whole ledger after a position, in order."""
+
+    @abstractmethod
+    def read_stream(self, stream: str, *, after: int, limit: int) -> list[Stored]:
+        """Events of ``stream`` alone after a version, in order."""
 
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()

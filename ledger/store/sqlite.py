@@ -4,7 +4,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 
-from ledger.store.recorder import LedgerRecorder
+from ledger.store.recorder import LedgerRecorder, Stored
 
 READERS = 8  # connections; a further reader waits for one
 LIFE_TOPICS = frozenset(
@@ -101,6 +101,15 @@ class Database:
         """Run statements that create what is absent."""
         with self._lock:
             self._writer.executescript(statements)
+
+    def copy_to(self, path: Path) -> None:
+        """Make a copy as of one commit in a new file; writers go on meanwhile.
+
+        Raises:
+            OperationalError: a file is unreadable, or the disk is full.
+        """
+        with closing(sqlite3.connect(path)) as target, self.read() as connection:
+            connection.backup(target)
 
     def close(self) -> None:
         """Wait for every reader and the writer, then close the file; later readers are refused."""
@@ -229,6 +238,26 @@ class SQLiteRecorder(LedgerRecorder):
                 (gt, stream, stream, f"{stream}/", f"{stream}0", limit),
             ).fetchall()
         return [Notification(*row) for row in rows]
+
+    def read_stored(self, *, after: int, limit: int) -> list[Stored]:
+        """Events of the whole ledger after a position, in order."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT stream, version, topic, state, position FROM stored_event"
+                " WHERE position > ? ORDER BY position LIMIT ?",
+                (after, limit),
+            ).fetchall()
+        return list(map(Stored._make, rows))
+
+    def read_stream(self, stream: str, *, after: int, limit: int) -> list[Stored]:
+        """Events of ``stream`` alone after a version, in order."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT stream, version, topic, state, position FROM stored_event"
+                " WHERE stream = ? AND version > ? ORDER BY version LIMIT ?",
+                (stream, after, limit),
+            ).fetchall()
+        return list(map(Stored._make, rows))
 
     def max_notification_id(self) -> int | None:
         """The position of the newest event; None while there is none."""

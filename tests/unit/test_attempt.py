@@ -168,3 +168,16 @@ def test_a_line_that_comes_again_is_recognised_by_what_it_says() -> None:
 
     assert attempt.says_the_same(event, line)
     assert not attempt.says_the_same(event, json.dumps(step(1, loss=0.25)))
+
+
+def test_what_cannot_be_written_again_is_rejected() -> None:
+    """Values deeper than any writer of JSON goes; 100 levels are fine."""
+    deep: dict[str, Any] = {}
+    for _ in range(97):
+        deep = {"in": deep}
+    fine, rejected = take(
+        {"kind": "hparams", "values": deep}, {"kind": "hparams", "values": {"a": {"b": deep}}}
+    )
+
+    assert fine.model_dump_json()
+    assert rejection(rejected) == "the line holds values more than 100 levels deep"
