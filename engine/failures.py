@@ -6,7 +6,7 @@ worker's own word about its input, no reason holds anything internal.
 
 import signal
 from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ledger.attempt import AttemptHead
 from ledger.events import EndClass
@@ -14,6 +14,8 @@ from ledger.run import Ending
 
 REFUSED_EXIT = 65
 STOPPED_EXIT = 143
+
+Request = Literal["cancel", "pause"]  # what we asked of the job before it ended
 
 
 class Exit(NamedTuple):
@@ -25,8 +27,15 @@ class Exit(NamedTuple):
     seen: bool = True  # False: the runner itself was gone when it happened
 
 
+_LATER = "Submit the run again later. If it fails the same way, quote the run ID to your operator."
+
+
 class Failure(Enum):
-    """A reason with its stable code, its class and what to do about it."""
+    """A reason with its stable code, its class and what to do about it.
+
+    The order is that of the published table. What may go better on another attempt is retried; a
+    job that reports nothing, or whose cluster cannot be reached, had its time already.
+    """
 
     DEVICE_MEMORY = (
         "device-memory",
@@ -37,6 +46,20 @@ class Failure(Enum):
         "enable config.model.gradientCheckpointing. If the run still fails, select a device "
         "profile with more device memory.",
     )
+    ROLLOUT_MEMORY = (
+        "rollout-memory",
+        "resource",
+        "the training job’s rollout engine did not fit its share of device memory; a shorter "
+        "sequence or a smaller model fits",
+        "Lower config.maxSeqLength or use a smaller model.",
+    )
+    HANDOVER_MEMORY = (
+        "handover-memory",
+        "resource",
+        "the training job ran out of device memory handing its weights to the rollout engine; a "
+        "smaller model or a device with more memory fits",
+        "Use a smaller model, or select a device profile with more device memory.",
+    )
     HOST_MEMORY = (
         "host-memory",
         "resource",
@@ -45,17 +68,23 @@ class Failure(Enum):
         "Lower config.maxSeqLength and, on a reinforcement run, execution.microBatchSequences. If "
         "the run still fails, select a device profile with more host memory.",
     )
+    UNREACHABLE = (
+        "cluster-unreachable",
+        "infrastructure",
+        "the training cluster could not be reached while this run waited for its devices",
+        _LATER,
+    )
     NOT_STARTED = (
         "not-started",
         "infrastructure",
-        "this run’s job could not be started on the training cluster",  # noqa: RUF001
-        "Submit the run again later. If it fails the same way, quote the run ID to your operator.",
+        "this run’s job could not be started on the training cluster",
+        _LATER,
     )
     NO_PROGRESS = (
         "no-progress",
         "infrastructure",
-        "this run’s job reported no progress within its startup timeout",  # noqa: RUF001
-        "Submit the run again later. If it fails the same way, quote the run ID to your operator.",
+        "this run’s job reported no progress within its startup timeout",
+        _LATER,
     )
     STOPPED = (
         "stopped",
@@ -92,29 +121,40 @@ class Failure(Enum):
             self.advice,
             exit_code=seen.code,
             signal=seen.signal,
+            may_retry=self in _PASSING,
         )
 
 
+_PASSING = frozenset({Failure.NOT_STARTED, Failure.STOPPED, Failure.VANISHED})
 REFUSAL_ADVICE = "Correct the input that the refusal names, then submit the run again."
-_CAUSES = {"deviceMemory": Failure.DEVICE_MEMORY, "hostMemory": Failure.HOST_MEMORY}
+_CAUSES = {
+    "deviceMemory": Failure.DEVICE_MEMORY,
+    "rolloutMemory": Failure.ROLLOUT_MEMORY,
+    "handoverMemory": Failure.HANDOVER_MEMORY,
+    "hostMemory": Failure.HOST_MEMORY,
+}
 
 
-def ending(head: AttemptHead, seen: Exit, *, cancel_requested: bool) -> Ending:
-    """How the attempt ended: the worker's own word first, then a cancel, then how it died.
+def ending(head: AttemptHead, seen: Exit, *, asked: Request | None = None) -> Ending:
+    """How the attempt ended: the worker's own word first, then our request, then how it died.
 
     A worker that said that all is done has completed, however its process ended afterwards.
     """
     if head.said == "completed":
         reason = "everything that the plan asked for is done"
         return Ending("completed", "completed", "completed", reason, "", seen.code, seen.signal)
-    if cancel_requested:
+    if asked == "cancel":
         reason = "the run was cancelled"
         return Ending("cancelled", "stopped", "cancelled", reason, "", seen.code, seen.signal)
     if head.said == "refused":
         return Ending(
             "failed", "input", "refused", head.word, REFUSAL_ADVICE, seen.code, seen.signal
         )
-    return _failure(head, seen).ending(seen)
+    failure = _failure(head, seen)
+    if asked == "pause" and failure in _PASSING:
+        reason = "the run was paused"
+        return Ending("paused", "stopped", "paused", reason, "", seen.code, seen.signal)
+    return failure.ending(seen)
 
 
 def _failure(head: AttemptHead, seen: Exit) -> Failure:

@@ -18,7 +18,8 @@ class FakeIngest:
     def __init__(self, home: Path, *, token: str = "a-token") -> None:
         self.home = home
         self.token = token
-        self.request: str | None = None  # "stop"
+        self.request: str | None = None  # "stop" or "pause"
+        self.withdraw_after: str | None = None  # the request ends with a line of this kind
         self.closed = False
         self.gone = False  # 410 to everything
         self.refuse_with: int | None = None  # this status to everything
@@ -32,6 +33,9 @@ class FakeIngest:
         self.authorizations: set[str] = set()
         self.paths: set[str] = set()
         self.statuses: list[int] = []
+        self.held = 0  # deliveries that came while nothing was answered
+        self._answers = threading.Event()
+        self._answers.set()
         self._changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
         self._open: set[socket.socket] = set()
@@ -63,6 +67,14 @@ class FakeIngest:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
+    def hold(self) -> None:
+        """Answer nothing from now on."""
+        self._answers.clear()
+
+    def let_go(self) -> None:
+        """Take what was held, and answer again."""
+        self._answers.set()
+
     def forget(self, *, after: int) -> None:
         """Lose what came after the first ``after`` lines."""
         with self._changed:
@@ -87,6 +99,7 @@ class FakeIngest:
                 return 409, {"taken": taken}
             fresh = body["lines"][taken + 1 - body["first"] :]
             self.lines += fresh
+            self._withdraw(fresh)
             self.arrived += [time.time()] * len(fresh)
             self.beats += not body["lines"]
             self.runner = body["runner"]
@@ -94,6 +107,18 @@ class FakeIngest:
                 self.exit, self.exits = body["exit"], self.exits + 1
             answer = {"taken": len(self.lines), "request": self.request, "closed": self.closed}
             return 200, answer
+
+    def _wait_to_answer(self) -> None:
+        """Hold a delivery back while nothing is answered."""
+        if not self._answers.is_set():
+            self.held += 1
+            self._answers.wait()
+
+    def _withdraw(self, lines: list[str]) -> None:
+        """End the request where one of ``lines`` is what ends it."""
+        kind = f'"kind":"{self.withdraw_after}"'
+        if any(kind in line for line in lines):
+            self.request = self.withdraw_after = None
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         fake = self
@@ -113,8 +138,9 @@ class FakeIngest:
                     super().finish()
 
             def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                status, answer = fake._take(json.loads(self.rfile.read(length)))
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                fake._wait_to_answer()
+                status, answer = fake._take(body)
                 with fake._changed:
                     fake.authorizations.add(self.headers["Authorization"])
                     fake.paths.add(self.path)

@@ -1,5 +1,6 @@
 """Real jobs of the local launcher for tests, and a clean end for what they leave running."""
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -60,6 +61,10 @@ class Jobs:
         """Cancel the job."""
         self._launcher().cancel(self.ref)
 
+    def kill(self) -> None:
+        """Kill the job."""
+        self._launcher().kill(self.ref)
+
     def state(self) -> JobState:
         """What the launcher sees of the job."""
         return self._launcher().observe([self.ref])[self.ref]
@@ -90,6 +95,24 @@ class Jobs:
         (runner,) = self.runners()
         runner.kill()
         self.wait_until_gone()
+
+    def stop_runner(self) -> None:
+        """Stop the runner without an end, so that it says nothing and heeds nothing."""
+        (runner,) = self.runners()
+        runner.suspend()
+
+    def processes(self) -> list[psutil.Process]:
+        """The runner and everything that it began."""
+        (runner,) = self.runners()
+        return [runner, *runner.children(recursive=True)]
+
+    def control(self) -> dict[str, Any]:
+        """What the worker is asked for; nothing where it was never asked for anything."""
+        try:
+            said: dict[str, Any] = json.loads((self.folder() / "control.json").read_text())
+        except FileNotFoundError:
+            return {}
+        return said
 
     def wait_until_gone(self) -> None:
         """Wait until the job has no runner any more."""

@@ -12,18 +12,22 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from engine.dispatch.launcher import JobRef, JobState, Launcher, LaunchRequest
+from engine.dispatch.keeper import Keeper, Start
+from engine.dispatch.launcher import JobRef, JobState, Launcher, LaunchRequest, UnreachableError
 from engine.dispatch.pool import DevicePool
 from engine.dispatch.watch import Verdict, Watch
-from engine.failures import Exit, Failure, ending
-from ledger import run as runs
+from engine.failures import Exit, Failure, Request, ending
+from ledger import lifecycle
 from ledger.attempt import AttemptHead
 from ledger.errors import FencedError, RefusedError
+from ledger.events import Checkpoint
 from ledger.ledger import Ledger
 from ledger.run import Attempt, Ending, Phase, RunState
 
 PRINCIPAL = "dispatch"
 TICK_SECONDS = 0.2
+SOON_SECONDS = 0.01  # until the next look at a run whose snapshot is being readied
+LONGEST_PAUSE_SECONDS = 30.0  # between two attempts that made no update
 CANCEL_SLACK_SECONDS = 10.0  # beyond the worker's grace, until the launcher is asked to end it
 
 
@@ -39,18 +43,19 @@ class Answer(NamedTuple):
     """What a runner hears after a delivery."""
 
     taken: int  # number of the last line that the ledger has
-    request: str | None  # "stop", or nothing
+    request: str | None  # "stop", "pause", or nothing
     closed: bool
 
 
 class Dispatcher:
     """Carries every run that has not ended to its end."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (one for each part)
         self,
         ledger: Ledger,
         launcher: Launcher,
         pool: DevicePool,
+        keeper: Keeper,
         *,
         secret: bytes,
         clock: Callable[[], datetime],
@@ -59,11 +64,13 @@ class Dispatcher:
         self._ledger = ledger
         self._launcher = launcher
         self._pool = pool
+        self._keeper = keeper
         self._secret = secret
         self._clock = clock
         self._monotonic = monotonic
         self._watches: dict[str, Watch] = {}
-        self._cancels: dict[str, float] = {}  # run: when its end was asked for
+        self._presses: dict[str, float] = {}  # run: when its job was asked to end
+        self._readies = False  # whether the keeper readies a run
         self._jobs: dict[JobRef, JobState] = {}  # as they were seen last, and not yet acted upon
         self._observed = -TICK_SECONDS  # when that was
         self._lock = threading.RLock()
@@ -94,21 +101,22 @@ class Dispatcher:
                 self.failure = error
                 self._stopped.wait(1.0)
             if position == seen:
-                self._ledger.wait_beyond(position, TICK_SECONDS)
+                patience = SOON_SECONDS if self._readies else TICK_SECONDS
+                self._ledger.wait_beyond(position, patience)
             else:
                 self._stopped.wait(0.02)  # a training run wakes this loop with every batch
 
     def work(self) -> None:
         """Do what can be done now for each run that has not ended, oldest first."""
         self._observe()
-        someone_waits = False
+        someone_waits = self._readies = False
         for run_id in self._ledger.open_runs():
             with self._lock:
                 state = self._ledger.run(run_id)
                 if state.open_attempt is not None:
                     self._attend(state, state.open_attempt)
-                elif not state.has_ended:
-                    someone_waits |= not self._open(state, may_claim=not someone_waits)
+                elif state.wants_devices and self._is_due(state):
+                    someone_waits |= not self._try_to_open(state, may_claim=not someone_waits)
 
     def _observe(self) -> None:
         """Look at every job at once, at most once a tick."""
@@ -120,38 +128,55 @@ class Dispatcher:
         refs = [_ref(state, state.open_attempt) for state in states if state.open_attempt]
         self._jobs = self._launcher.observe(refs)
 
-    def _open(self, state: RunState, *, may_claim: bool) -> bool:
-        """Claim devices and launch; False if the run has to wait, which it then says."""
+    def _is_due(self, state: RunState) -> bool:
+        """Whether it is time for another attempt: at once, unless the last one got nowhere."""
+        if state.attempt is None or state.closed_at is None or state.tries == 0:
+            return True
+        if state.last_step > state.attempt.step:
+            return True
+        pause = min(2.0 ** (state.tries - 1), LONGEST_PAUSE_SECONDS)
+        return (self._clock() - state.closed_at).total_seconds() >= pause
+
+    def _try_to_open(self, state: RunState, *, may_claim: bool) -> bool:
+        """Claim devices and launch; False if the run has to wait for them, which it then says."""
+        start = self._keeper.start_of(state)
+        if start is None:
+            self._readies = True
+            return True
         count = state.plan["execution"]["devices"]
         devices = self._pool.claim(state.run_id, count) if may_claim else None
         if devices is None:
             because = self._pool.shortage(count)
             self._ledger.decide(
                 state.run_id,
-                lambda now, stamp: runs.wait_for_devices(now, stamp, because=because),
+                lambda now, stamp: lifecycle.wait(now, stamp, because=because),
                 principal=PRINCIPAL,
             )
             return False
-        number = (state.attempt.number if state.attempt else 0) + 1
-        digest = hashlib.sha256(self.token(state.run_id, number).encode()).hexdigest()
         try:
-            opened = self._ledger.decide(
-                state.run_id,
-                lambda now, stamp: runs.open_attempt(
-                    now,
-                    stamp,
-                    devices=devices,
-                    launcher=self._launcher.name,
-                    token_sha256=digest,
-                ),
-                principal=PRINCIPAL,
-            )
-        except RefusedError:  # it was cancelled since we looked
+            opened = self._open(state, start, devices)
+        except RefusedError:  # it was cancelled or paused since we looked
             self._pool.release(state.run_id)
             return True
         if opened.open_attempt is not None:
             self._attend(opened, opened.open_attempt)
         return True
+
+    def _open(self, state: RunState, start: Start, devices: tuple[str, ...]) -> RunState:
+        """Open the attempt that ``start`` is for."""
+        token = self.token(state.run_id, start.attempt)
+        return self._ledger.decide(
+            state.run_id,
+            lambda now, stamp: lifecycle.open_attempt(
+                now,
+                stamp,
+                devices=devices,
+                launcher=self._launcher.name,
+                token_sha256=hashlib.sha256(token.encode()).hexdigest(),
+                snapshot_id=start.snapshot_id,
+            ),
+            principal=PRINCIPAL,
+        )
 
     def _attend(self, state: RunState, attempt: Attempt) -> None:
         """Adopt, launch, press or give up an attempt that is open."""
@@ -160,8 +185,7 @@ class Dispatcher:
             self._adopt(state, attempt)
             return
         now = self._monotonic()
-        if state.cancel_requested:
-            self._press(state, attempt, now)
+        self._press(state, attempt, now)
         if self._jobs.pop(_ref(state, attempt), JobState.ALIVE) is not JobState.ALIVE:
             self._launch(state, attempt)  # a fresh runner hands over what the dead one left
         if watch.verdict(now) is Verdict.LOST:
@@ -193,34 +217,68 @@ class Dispatcher:
             plan=state.plan,
             devices=attempt.devices,
             token=self.token(state.run_id, attempt.number),
+            environment=self._environment(state, attempt),
         )
         try:
             self._launcher.submit(request)
+        except UnreachableError:
+            self._wait_for_cluster(state, attempt)
         except OSError:  # no room for its folder, or no process to be had
             self._close(state, Failure.NOT_STARTED.ending(Exit(seen=False)), attempt.opened_at)
 
+    def _environment(self, state: RunState, attempt: Attempt) -> dict[str, str]:
+        """What a worker has to know beside its plan: from where it goes on or begins."""
+        said: dict[str, str] = {}
+        folder = str(self._keeper.folder(state.run_id, attempt.number))
+        if attempt.snapshot_id is not None:
+            said["TRAINLEDGER_RESTORE"] = folder
+        if state.origin is not None:
+            said["TRAINLEDGER_BRANCH"] = state.origin.restore
+            if attempt.snapshot_id is None:
+                said["TRAINLEDGER_ORIGIN"] = folder
+        return said
+
+    def _wait_for_cluster(self, state: RunState, attempt: Attempt) -> None:
+        """Submit again with the next round, until the run has waited for too long."""
+        watch = self._watches.pop(state.run_id)  # what is not watched is adopted, so submitted
+        waited = (self._clock() - attempt.opened_at).total_seconds()
+        if waited > watch.startup_timeout_seconds:
+            self._close(state, Failure.UNREACHABLE.ending(Exit(seen=False)), attempt.opened_at)
+
     def _press(self, state: RunState, attempt: Attempt, now: float) -> None:
-        """Have the launcher end a job that does not stop when it is asked."""
-        asked = self._cancels.setdefault(state.run_id, now)
+        """Have the launcher end a job that does not end when it is asked."""
+        if _asked(state) is None:
+            self._presses.pop(state.run_id, None)
+            return
+        asked = self._presses.setdefault(state.run_id, now)
         grace = 2 * state.plan["execution"]["stopGrace"] + CANCEL_SLACK_SECONDS
         if now - asked > grace:
             self._launcher.cancel(_ref(state, attempt))
-            self._cancels[state.run_id] = now
+            self._presses[state.run_id] = now
 
     def _give_up(self, state: RunState, attempt: Attempt, watch: Watch) -> None:
-        """End an attempt that has been silent for longer than its lease."""
-        self._launcher.cancel(_ref(state, attempt))
+        """End an attempt that has been silent for longer than its lease.
+
+        It may be alive all the same; it must not be, once others get its devices.
+        """
+        try:
+            self._launcher.kill(_ref(state, attempt))
+        except OSError:  # it does not die: nobody gets its devices before it has
+            return
         head = self._ledger.attempt(state.run_id, attempt.number)
-        lost = ending(head, Exit(seen=False), cancel_requested=state.cancel_requested)
+        lost = ending(head, Exit(seen=False), asked=_asked(state))
         self._close(state, lost, watch.heard_at)
 
     def _close(self, state: RunState, how: Ending, at: datetime) -> None:
-        """Write the end of an attempt, as of its last sign of life, and free its devices."""
+        """Write the end of an attempt, as of its last sign of life, and free its devices.
+
+        What an attempt that was lost says afterwards is refused; it stays in its spool.
+        """
         self._ledger.close_attempt(
             state.run_id, ending=how, last_sign_at=at, principal=PRINCIPAL, reported_at=at
         )
         self._watches.pop(state.run_id, None)
-        self._cancels.pop(state.run_id, None)
+        self._presses.pop(state.run_id, None)
         self._pool.release(state.run_id)
 
     # -- what runners say
@@ -256,8 +314,7 @@ class Dispatcher:
                 if seen is not None:
                     self._end(run_id, head, *seen)
                     return Answer(head.lines, None, closed=True)
-            stop = self._ledger.run(run_id).cancel_requested
-            return Answer(head.lines, "stop" if stop else None, closed=False)
+            return Answer(head.lines, _request(self._ledger.run(run_id)), closed=False)
         return Answer(self._ledger.attempt(run_id, attempt).lines, None, closed=True)
 
     def _start(self, run_id: str, attempt: int, runner: Runner) -> None:
@@ -267,7 +324,9 @@ class Dispatcher:
         if not state.open_attempt.started:
             self._ledger.decide(
                 run_id,
-                lambda now, stamp: runs.start_job(now, stamp, host=runner.host, pid=runner.pid),
+                lambda now, stamp: lifecycle.start_job(
+                    now, stamp, host=runner.host, pid=runner.pid
+                ),
                 principal=f"attempt/{attempt}",
                 reported_at=runner.started_at,
             )
@@ -285,7 +344,7 @@ class Dispatcher:
         if state.open_attempt is None:
             return
         last_sign = at or head.last_at or state.open_attempt.opened_at
-        how = ending(head, seen, cancel_requested=state.cancel_requested)
+        how = ending(head, seen, asked=_asked(state))
         self._close(state, how, last_sign)
 
     # -- what others ask
@@ -298,7 +357,33 @@ class Dispatcher:
             EndedError: it has ended.
         """
         with self._lock:
-            return self._ledger.decide(run_id, runs.request_cancel, principal=principal)
+            return self._ledger.decide(run_id, lifecycle.request_cancel, principal=principal)
+
+    def pause(self, run_id: str, *, checkpoint: Checkpoint, principal: str) -> RunState:
+        """Ask for a run to give its devices back until it is resumed.
+
+        Raises:
+            NotFoundError: there is no such run.
+            EndedError: it has ended.
+            RefusedError: it cannot be paused in this way.
+        """
+        with self._lock:
+            return self._ledger.decide(
+                run_id,
+                lambda state, stamp: lifecycle.request_pause(state, stamp, checkpoint=checkpoint),
+                principal=principal,
+            )
+
+    def resume(self, run_id: str, *, principal: str) -> RunState:
+        """Have a paused run go on.
+
+        Raises:
+            NotFoundError: there is no such run.
+            EndedError: it has ended.
+            RefusedError: it is not paused.
+        """
+        with self._lock:
+            return self._ledger.decide(run_id, lifecycle.resume, principal=principal)
 
     def liveness(self, run_id: str) -> dict[str, Any]:
         """Whether the attempt is alive, and for how long it and its steps have been silent."""
@@ -316,3 +401,17 @@ class Dispatcher:
 
 def _ref(state: RunState, attempt: Attempt) -> JobRef:
     return JobRef(state.run_id, attempt.number)
+
+
+def _asked(state: RunState) -> Request | None:
+    """What somebody wants of the run's job, if anything."""
+    if state.cancel_requested:
+        return "cancel"
+    return "pause" if state.pause_requested else None
+
+
+def _request(state: RunState) -> str | None:
+    """The same in the words that a worker understands."""
+    if state.cancel_requested or state.pause_requested == "latest":
+        return "stop"
+    return "pause" if state.pause_requested else None

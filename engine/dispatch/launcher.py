@@ -33,6 +33,10 @@ class JobState(StrEnum):
     GONE = "gone"  # no runner, and nobody saw an end; submit again to have it settled
 
 
+class UnreachableError(Exception):
+    """The machines that jobs run on did not answer; try again."""
+
+
 class Launcher(Protocol):
     """Starts jobs and looks after them."""
 
@@ -42,6 +46,10 @@ class Launcher(Protocol):
         """Start the job, once: of a job that is alive, another submit changes nothing.
 
         A job whose runner died is settled, not started again: what its worker left is delivered.
+
+        Raises:
+            UnreachableError: nobody knows whether it was started; submit it again.
+            OSError: it cannot be started.
         """
 
     def observe(self, refs: Iterable[JobRef]) -> dict[JobRef, JobState]:
@@ -50,5 +58,17 @@ class Launcher(Protocol):
     def cancel(self, ref: JobRef) -> None:
         """End the job politely, by force after its grace; repeat it until the job has ended.
 
+        It holds from the moment of the submission: a job whose worker has not begun begins none.
         A job that is not alive stays as it is.
+        """
+
+    def kill(self, ref: JobRef) -> None:
+        """End the job at once, with everything that it began; nothing of it runs any more then.
+
+        For a job that is lost: its runner may be dead, or stopped. What its worker said last may
+        never be delivered.
+
+        Raises:
+            UnreachableError: nobody knows whether it still runs; ask again.
+            TimeoutError: something of it does not end; ask again.
         """

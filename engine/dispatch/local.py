@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import psutil
 import engine
 from engine.dispatch.commands import worker_command, worker_directory
 from engine.dispatch.launcher import JobRef, JobState, LaunchRequest
+from engine.runner.job import read_json
+from engine.runner.processes import kill_group_of, kill_tree
 
 PATIENCE_SECONDS = 86_400.0  # so long an ended job's reports wait for a server
+ROWS = "cache/rows"  # in the home: rows that are tokenised already
 
 
 class LocalLauncher:
@@ -51,10 +55,28 @@ class LocalLauncher:
         return {ref: self._state(ref) for ref in refs}
 
     def cancel(self, ref: JobRef) -> None:
-        """Ask the runner to end its worker; it does so by force after the grace."""
+        """Ask the runner to end its worker; it does so by force after the grace.
+
+        One that cannot be asked yet looks for the file as soon as it can.
+        """
+        if self.folder(ref).exists():
+            with suppress(OSError):  # a full disk; once the runner can be asked, that is enough
+                _write_private(self.folder(ref) / "cancel.json", {})
         runner = self._runner(ref)
         if runner is not None:
             runner.terminate()
+
+    def kill(self, ref: JobRef) -> None:
+        """Kill the runner and its worker, with the groups that they lead."""
+        child, runner = self._children.get(ref), self._runner(ref)
+        if runner is None and child is not None and child.poll() is None:
+            runner = psutil.Process(child.pid)  # it has not said who it is yet
+        if runner is not None:
+            kill_tree(runner)
+        worker = read_json(self.folder(ref) / "worker.json")
+        if worker is not None and worker["pid"] is not None:
+            kill_group_of(worker)  # of a runner that was dead already
+        self.observe([])  # reaps the runner
 
     def _job(self, request: LaunchRequest) -> dict[str, Any]:
         """What the runner needs to know."""
@@ -64,7 +86,10 @@ class LocalLauncher:
             "command": worker_command(request.plan),
             "directory": worker_directory(request.plan),
             "devices": list(request.devices),
-            "environment": request.environment,
+            "environment": {
+                "TRAINLEDGER_CACHE": str(self._home.resolve() / ROWS),
+                **request.environment,
+            },
             "token": request.token,
             "serverFile": str(self._home.resolve() / "server.json"),
             "stopGraceSeconds": request.plan["execution"]["stopGrace"],

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from engine.runner.job import load, write_json
+from engine.runner.processes import identity
 from engine.runner.supervise import Supervisor
-from engine.runner.worker import identity
 
 NOT_DELIVERED = 75  # nobody took the reports within the job's patience
 
@@ -30,6 +30,8 @@ def main(folder: Path) -> int:
     supervisor = Supervisor(job, clock=time.time)  # noqa: TID251 - handed down from here
     signal.signal(signal.SIGTERM, lambda *_: supervisor.terminate())
     write_json(folder / "runner.json", identity(os.getpid()) | {"host": socket.gethostname()})
+    if job.cancel_file.exists():  # from now on, a cancel finds this process
+        supervisor.terminate()
     return 0 if supervisor.carry_out() else NOT_DELIVERED
 
 

@@ -24,7 +24,7 @@ class Answer:
     """What the server said to a delivery."""
 
     taken: int | None  # number of the last line that it has; None where it said nothing about it
-    request: str | None = None  # "stop"
+    request: str | None = None  # "stop", "pause" or nothing (any more)
     closed: bool = False  # the attempt is over for the ledger
     is_gap: bool = False  # nothing was taken: lines before these are missing there
 

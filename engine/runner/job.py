@@ -53,6 +53,11 @@ class Job:
         return self.folder / "worker.json"
 
     @property
+    def cancel_file(self) -> Path:
+        """There once the job is cancelled, however early."""
+        return self.folder / "cancel.json"
+
+    @property
     def exit_file(self) -> Path:
         """How the worker ended."""
         return self.folder / "exit.json"

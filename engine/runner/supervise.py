@@ -12,7 +12,7 @@ from engine.runner.delivery import Answer, AwayError, Delivery, RefusedError
 from engine.runner.job import Job
 from engine.runner.tail import Tail
 from engine.runner.wakeup import Wakeup
-from engine.runner.worker import Exit, Worker, bury, start
+from engine.runner.worker import Exit, Worker, bury, forgo, start
 
 BEAT_SECONDS = 1.5  # the server wants a sign of life every 2 s
 LOOK_SECONDS = 0.02  # between two looks at a worker that says nothing
@@ -33,7 +33,8 @@ class Supervisor:
         self._wakeup = Wakeup(job.spool)
         self._batch: list[str] = []  # read, not yet taken
         self._closed = self._acknowledged = False
-        self._stop = self._terminate = False
+        self._request: str | None = None  # what the server wants of the worker now
+        self._terminate = False
         self._next_try = self._last_post = self._ended_at = 0.0  # monotonic
         self._pause = FIRST_PAUSE_SECONDS
 
@@ -58,6 +59,9 @@ class Supervisor:
             self._end(bury(self._job))
             return
         if self._closed:
+            return
+        if self._terminate or self._request is not None:
+            self._end(forgo(self._job, self._clock))
             return
         begun = start(self._job, self._clock)
         if isinstance(begun, Worker):
@@ -96,11 +100,11 @@ class Supervisor:
             self._wakeup.wait(LOOK_SECONDS)
 
     def _watch(self, worker: Worker) -> None:
-        """Pass on what presses the worker to end, and see whether it has."""
+        """Pass on what is wanted of the worker, and see whether it has ended."""
         if self._closed or self._terminate:
             worker.terminate()
-        elif self._stop:
-            worker.ask_to_stop()
+        else:
+            worker.ask(self._request)
         worker.press()
         if worker.exit is not None:
             self._end(worker.exit)
@@ -126,14 +130,15 @@ class Supervisor:
         return {
             "first": self._tail.next_line - len(self._batch),
             "lines": self._batch,
-            "runner": self._runner | {"now": self._clock()},
+            "runner": self._runner,
             "exit": asdict(self._exit) if self._exit is not None and ended else None,
         }
 
     def _heed(self, answer: Answer, body: dict[str, Any]) -> None:
         """Do what the server's answer asks for."""
         self._closed = answer.closed
-        self._stop = self._stop or answer.request == "stop"
+        if not answer.is_gap:  # which says nothing about requests
+            self._request = answer.request
         if answer.taken is None:
             return
         self._batch = []

@@ -9,18 +9,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import psutil
 
 from engine.runner.job import Job, read_json, write_json
 from engine.runner.memory import oom_kills
+from engine.runner.processes import identity, kill_group_of, signal_group
 from engine.runner.settings import worker_environment
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a shell for a command that it cannot start
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell puts it where it cannot start a command
+STOPPED = 143
 
 _PR_SET_PDEATHSIG = 1
-_DRIFT_SECONDS = 2.0  # the system's clock, and so its idea of past times, may be set right
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -54,39 +52,48 @@ class Worker:
         self._process = process
         self._kills_before = kills_before
         self._clock = clock
-        self._asked = self._terminated = False
+        self._request: str | None = None
+        self._serial = self._told = 0  # of the newest request; of the one in the control file
+        self._terminated = False
         self._due: list[tuple[float, signal.Signals]] = []  # monotonic time, what is sent then
         threading.Thread(target=self._wait, daemon=True).start()
 
-    def ask_to_stop(self) -> None:
-        """Put the request where the worker looks; press harder after each grace."""
-        if self._asked:
+    def ask(self, request: str | None) -> None:
+        """Ask for this, or for nothing any more; while a request stands, press harder by and by."""
+        if request == self._request:
             return
-        self._asked = True
-        with suppress(OSError):  # a full disk; the signals come all the same
-            write_json(self._job.control, {"request": "stop", "serial": 1})
-        grace, now = self._job.stop_grace_seconds, time.monotonic()
-        self._due = [(now + grace, signal.SIGTERM), (now + 2 * grace, signal.SIGKILL)]
+        if request is None:
+            self._due = []
+        elif self._request is None:
+            grace, now = self._job.stop_grace_seconds, time.monotonic()
+            self._due = [(now + grace, signal.SIGTERM), (now + 2 * grace, signal.SIGKILL)]
+        self._request = request
+        self._serial += 1
 
     def terminate(self) -> None:
         """Ask by signal; kill after the grace."""
         if self._terminated:
             return
-        self._asked = self._terminated = True
+        self._terminated = True
         grace, now = self._job.stop_grace_seconds, time.monotonic()
         self._due = [(now, signal.SIGTERM), (now + grace, signal.SIGKILL)]
 
     def press(self) -> None:
-        """Send the signals that are due."""
+        """Put the newest request where the worker looks, and send the signals that are due."""
+        if self._told != self._serial:
+            with suppress(OSError):  # a full disk; the next look tries again
+                said = {"request": self._request, "serial": self._serial}
+                write_json(self._job.control, said)
+                self._told = self._serial
         while self.exit is None and self._due and time.monotonic() >= self._due[0][0]:
-            _signal_group(self._process.pid, self._due.pop(0)[1])
+            signal_group(self._process.pid, self._due.pop(0)[1])
 
     def _wait(self) -> None:
         """See the end, take the rest of the group along, and keep how it ended."""
         # The ended process keeps its id until it is reaped, so the group's id is still its own.
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         at = self._clock()
-        _signal_group(self._process.pid, signal.SIGKILL)
+        signal_group(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
         ended = Exit(
             code=code if code >= 0 else None,
@@ -134,16 +141,24 @@ def start(job: Job, clock: Callable[[], float]) -> Worker | Exit:
             )
         except OSError as error:
             log.write(f"the worker could not be started: {error}\n".encode())
-            return _not_started(job, error, at=clock())
+            code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+            return _without_worker(job, code, at=clock())
     write_json(job.worker_file, identity(process.pid) | {"startedAt": clock()})
     return Worker(job, process, kills_before=kills_before, clock=clock)
+
+
+def forgo(job: Job, clock: Callable[[], float]) -> Exit:
+    """Start no worker, now or ever; the exit of one that stopped on request at once."""
+    now = clock()
+    write_json(job.worker_file, {"pid": None, "createdAt": None, "startedAt": now})
+    return _without_worker(job, STOPPED, at=now)
 
 
 def bury(job: Job) -> Exit:
     """Make sure that the worker of an earlier, dead runner is dead too; how it ended."""
     said = read_json(job.worker_file) or {}
     if said.get("pid") is not None:
-        _kill_remains(said)
+        kill_group_of(said)
     known = read_json(job.exit_file)
     if known is not None:
         return Exit(**known)
@@ -151,42 +166,8 @@ def bury(job: Job) -> Exit:
     return UNSEEN
 
 
-def _kill_remains(identity: dict[str, Any]) -> None:
-    """Kill the group of a worker, unless its id belongs to another process by now."""
-    pid = identity["pid"]
-    try:
-        process = psutil.Process(pid)
-        if abs(process.create_time() - identity["createdAt"]) > _DRIFT_SECONDS:
-            return  # the system gives no id away while a group of that id lives
-    except psutil.NoSuchProcess:
-        _signal_group(pid, signal.SIGKILL)
-        return
-    _signal_group(pid, signal.SIGKILL)
-    while not _is_dead(process):
-        time.sleep(0.005)
-
-
-def _is_dead(process: psutil.Process) -> bool:
-    """Whether ``process`` runs no more; its new parent may leave it unreaped."""
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _not_started(job: Job, error: OSError, *, at: float) -> Exit:
-    """The exit of a command that is not there or is no program, as a shell would put it."""
-    code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+def _without_worker(job: Job, code: int, *, at: float) -> Exit:
+    """Note an exit that no process had."""
     ended = Exit(code=code, signal=None, at=at, oomKilled=None, seen=True)
     write_json(job.exit_file, asdict(ended))
     return ended
-
-
-def identity(pid: int) -> dict[str, Any]:
-    """What tells a process from a later one with the same id."""
-    return {"pid": pid, "createdAt": psutil.Process(pid).create_time()}
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(pid, number)

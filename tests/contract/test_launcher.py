@@ -14,6 +14,7 @@ from tests.jobs import Jobs, running_jobs
 
 SHORT: list[dict[str, Any]] = [{"training": 3}, {"steps": 3, "seconds": 0.01}, {"model": True}]
 LONG: list[dict[str, Any]] = [{"training": 0}, {"steps": 100_000, "seconds": 0.02}]
+SAY_TRAINING = 'echo \'{"kind":"training"}\' >> $TRAINLEDGER_SPOOL'
 
 
 @pytest.fixture
@@ -93,19 +94,150 @@ def test_a_worker_that_is_asked_to_stop_stops(jobs: Jobs) -> None:
     assert said_exit(jobs) == ended(code=143)
 
 
-def test_a_cancelled_job_ends_by_signal(jobs: Jobs) -> None:
-    """cluster.md section 2: cancel."""
+def test_a_worker_that_is_asked_to_pause_saves_and_stops(jobs: Jobs) -> None:
+    """I4: what it did is kept."""
     jobs.submit(LONG)
     jobs.ingest.wait_for(lambda: len(jobs.ingest.lines) > 3)
+
+    jobs.ingest.request = "pause"
+
+    assert said_exit(jobs) == ended(code=143)
+    *_, step, snapshot = jobs.ingest.reports()
+    assert (snapshot["kind"], snapshot["step"]) == ("snapshot", step["step"])
+
+
+def test_a_request_that_was_withdrawn_presses_nobody_any_more(jobs: Jobs) -> None:
+    """I4: a run whose pause failed goes on, and may be paused later."""
+    grace = 0.4
+    jobs.submit([*LONG[:1], {"steps": 2}, {"saveFails": True}, *LONG[1:]], stop_grace=grace)
+    jobs.ingest.wait_for(lambda: len(jobs.ingest.lines) > 5)
+
+    jobs.ingest.withdraw_after = "saveFailed"
+    jobs.ingest.request = "pause"
+    jobs.ingest.wait_for(lambda: kinds(jobs).count("saveFailed") == 2)
+    failed = jobs.ingest.arrived[-1]
+    jobs.ingest.wait_for(lambda: jobs.ingest.arrived[-1] > failed + 3 * grace)
+    jobs.ingest.request = "pause"
+
+    assert said_exit(jobs) == ended(code=143)
+    assert kinds(jobs)[-2:] == ["step", "snapshot"]
+
+
+def test_a_cancelled_job_ends_by_signal(jobs: Jobs) -> None:
+    """S78, cluster.md section 2: cancel; a worker saves what it has."""
+    jobs.submit(LONG)
+    jobs.ingest.wait_for(lambda: len(jobs.ingest.lines) > 3)
+
+    jobs.cancel()
+
+    assert said_exit(jobs) == ended(code=143)
+    assert kinds(jobs)[-1] == "snapshot"
+
+
+def test_a_worker_that_does_not_know_the_signal_ends_by_it(jobs: Jobs) -> None:
+    """S78, cluster.md section 2: cancel."""
+    jobs.submit(command=["sh", "-c", f"{SAY_TRAINING}; sleep 60 & wait"])
+    jobs.ingest.wait_for(lambda: jobs.ingest.lines)
 
     jobs.cancel()
 
     assert said_exit(jobs) == ended(signal=signal.SIGTERM)
 
 
+@pytest.mark.parametrize("state", ["starting", "waiting for the server"])
+def test_a_job_that_is_cancelled_before_its_worker_began_begins_none(
+    jobs: Jobs, state: str
+) -> None:
+    """cluster.md section 2: cancel; whichever comes first, the cancel or the runner."""
+    jobs.ingest.hold()
+    jobs.submit(LONG)
+    if state != "starting":
+        jobs.wait_for(lambda: jobs.ingest.held)
+
+    jobs.cancel()
+    jobs.ingest.let_go()
+
+    assert said_exit(jobs) == ended(code=143)
+    assert jobs.ingest.lines == []
+    assert jobs.state() == JobState.ENDED
+
+
+def _leave_the_runner(_: Jobs) -> None:
+    pass
+
+
+def _stop_the_runner(jobs: Jobs) -> None:
+    jobs.stop_runner()
+
+
+def _kill_the_runner(jobs: Jobs) -> None:
+    jobs.kill_runner()
+
+
+def _restart_the_server(jobs: Jobs) -> None:
+    jobs.another_launcher()
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether ``process`` runs; a dead one may wait for its parent to take note."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize(
+    "harm", [_leave_the_runner, _stop_the_runner, _kill_the_runner, _restart_the_server]
+)
+def test_nothing_of_a_killed_job_runs_any_more(jobs: Jobs, harm: Callable[[Jobs], None]) -> None:
+    """U3, C44: the devices of an attempt that is lost are given to the next."""
+    jobs.submit(command=["sh", "-c", f"trap '' TERM; sleep 600 & {SAY_TRAINING}; wait"])
+    jobs.ingest.wait_for(lambda: jobs.ingest.lines)
+    processes = jobs.processes()
+    assert len(processes) == 3
+    harm(jobs)
+
+    jobs.kill()
+
+    assert not any(map(runs, processes))
+    jobs.wait_until_gone()
+    assert jobs.state() == JobState.GONE
+
+
+def test_descendants_in_sessions_of_their_own_are_killed_as_well(jobs: Jobs) -> None:
+    """U3: whatever may hold a device."""
+    jobs.submit(command=["sh", "-c", f"setsid sleep 600 & {SAY_TRAINING}; wait"])
+    jobs.ingest.wait_for(lambda: jobs.ingest.lines)
+    processes = jobs.processes()
+    jobs.wait_for(lambda: processes[-1].name() == "sleep")
+
+    jobs.kill()
+
+    assert not any(map(runs, processes))
+
+
+def test_a_job_that_is_only_starting_can_be_killed(jobs: Jobs) -> None:
+    """U3: a runner that has not said who it is."""
+    jobs.submit(LONG)
+    jobs.kill()
+
+    assert jobs.state() == JobState.GONE
+    assert jobs.runners() == []
+
+
+def test_killing_what_has_ended_changes_nothing(jobs: Jobs) -> None:
+    """cluster.md section 2: the exit that was seen stays."""
+    jobs.submit(SHORT)
+    jobs.wait_until_gone()
+
+    jobs.kill()
+
+    assert jobs.state() == JobState.ENDED
+
+
 def test_a_worker_that_heeds_nothing_is_killed_after_its_graces(jobs: Jobs) -> None:
     """cluster.md section 4 rule 8: the kill as the fallback."""
-    script = "trap '' TERM; echo '{\"kind\":\"training\"}' >> $TRAINLEDGER_SPOOL; sleep 60 & wait"
+    script = f"trap '' TERM; {SAY_TRAINING}; sleep 60 & wait"
     jobs.submit(command=["sh", "-c", f"{script}; sleep 60"], stop_grace=0.2)
     jobs.ingest.wait_for(lambda: jobs.ingest.lines)
 
@@ -297,8 +429,8 @@ def test_a_job_that_says_nothing_gives_signs_of_life(jobs: Jobs) -> None:
 
     jobs.ingest.wait_for(lambda: jobs.ingest.beats >= 3)
 
+    assert set(jobs.ingest.runner) == {"host", "pid", "startedAt"}
     assert jobs.ingest.runner["pid"] == jobs.runners()[0].pid
-    assert jobs.ingest.runner["now"] > jobs.ingest.runner["startedAt"]
 
 
 def test_no_dead_process_stays_behind(jobs: Jobs) -> None:
@@ -315,4 +447,5 @@ def test_a_job_that_was_never_submitted_is_gone(jobs: Jobs) -> None:
     """cluster.md section 2: GONE."""
     assert jobs.state() == JobState.GONE
     jobs.cancel()
+    jobs.kill()
     assert jobs.state() == JobState.GONE

@@ -1,94 +1,31 @@
 """The process manager over a real ledger, with a launcher and clocks that a test moves."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+import json
+from pathlib import Path
 
 import pytest
 
-from engine.dispatch.dispatcher import Dispatcher, Runner
-from engine.dispatch.launcher import JobRef, JobState, LaunchRequest
-from engine.dispatch.pool import DevicePool
+from engine.dispatch.artifacts import StoreError
+from engine.dispatch.launcher import JobRef, JobState, UnreachableError
 from engine.failures import Exit
-from ledger.events import AttemptClosed, PhaseChanged, RunFailed
-from ledger.ledger import Ledger
+from ledger.events import (
+    AttemptClosed,
+    PauseFailed,
+    PhaseChanged,
+    Restored,
+    SnapshotCommitted,
+    SnapshotDamaged,
+    SnapshotRejected,
+)
 from ledger.run import Phase
 from ledger.store.memory import MemoryRecorder
-from ledger.store.recorder import LedgerRecorder
 from tests import ledgers, make
-
-RUNNER = Runner("here", 7, make.moment(1))
-
-
-class FakeLauncher:
-    """Starts nothing; remembers what it was asked for, and says what a test tells it to."""
-
-    name = "fake"
-
-    def __init__(self) -> None:
-        self.submitted: list[LaunchRequest] = []
-        self.cancelled: list[JobRef] = []
-        self.states: dict[JobRef, JobState] = {}
-        self.is_broken = False
-
-    def submit(self, request: LaunchRequest) -> JobRef:
-        if self.is_broken:
-            raise OSError("no space left on device")
-        self.submitted.append(request)
-        return request.ref
-
-    def observe(self, refs: Iterable[JobRef]) -> dict[JobRef, JobState]:
-        return {ref: self.states.get(ref, JobState.ALIVE) for ref in refs}
-
-    def cancel(self, ref: JobRef) -> None:
-        self.cancelled.append(ref)
-
-
-class Desk:
-    """A dispatcher with its ledger, launcher and clocks."""
-
-    def __init__(
-        self, recorder: LedgerRecorder | None = None, slots: tuple[str, ...] = ("cpu:0",)
-    ) -> None:
-        self.seconds = 0.0
-        self.ledger = Ledger(recorder or MemoryRecorder(), clock=self.now)
-        self.launcher = FakeLauncher()
-        self.pool = DevicePool(slots)
-        self.dispatcher = Dispatcher(
-            self.ledger,
-            self.launcher,
-            self.pool,
-            secret=b"secret",
-            clock=self.now,
-            monotonic=lambda: self.seconds,
-        )
-
-    def now(self) -> datetime:
-        return make.START + timedelta(seconds=self.seconds)
-
-    def work(self, after: float = 1.0) -> None:
-        self.seconds += after
-        self.dispatcher.work()
-
-    def hear(
-        self, run_id: str, *lines: str, first: int = 1, seen: Exit | None = None, at: float = 50
-    ) -> tuple[int, str | None, bool]:
-        end = None if seen is None else (seen, make.moment(at))
-        return tuple(  # type: ignore[return-value]
-            self.dispatcher.hear(run_id, 1, runner=RUNNER, first=first, lines=lines, seen=end)
-        )
-
-    def phase(self, run_id: str) -> Phase:
-        return self.ledger.run(run_id).phase
-
-    def failure(self, run_id: str) -> RunFailed:
-        event = self.ledger.read_run(run_id, 0, 100)[-1].event
-        assert isinstance(event, RunFailed)
-        return event
+from tests.desk import KILLED, ONCE, Desk
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
 
 
 def test_a_run_goes_from_its_submission_to_its_end(desk: Desk) -> None:
@@ -126,8 +63,8 @@ def test_runs_wait_in_order_and_say_for_what(desk: Desk) -> None:
     assert desk.phase(third) is Phase.WAITING
 
 
-def test_a_large_run_is_not_overtaken_by_later_small_ones() -> None:
-    desk = Desk(slots=("cpu:0", "cpu:1"))
+def test_a_large_run_is_not_overtaken_by_later_small_ones(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, slots=("cpu:0", "cpu:1"))
     command = {"command": ["train"]}
     ledgers.submit(desk.ledger)
     large = ledgers.submit(desk.ledger, engine=command, execution={"devices": 2})
@@ -141,7 +78,7 @@ def test_a_large_run_is_not_overtaken_by_later_small_ones() -> None:
 
 def test_an_attempt_that_is_silent_for_longer_than_its_lease_is_lost(desk: Desk) -> None:
     """U3, U4: the run fails, as of its last sign of life and not of the discovery."""
-    run_id = ledgers.submit(desk.ledger, execution={"lease": "60s"})
+    run_id = ledgers.submit(desk.ledger, execution={"lease": "60s"} | ONCE)
     desk.work()
     desk.seconds = 10
     desk.hear(run_id, *ledgers.step_lines(1, 2))
@@ -156,7 +93,7 @@ def test_an_attempt_that_is_silent_for_longer_than_its_lease_is_lost(desk: Desk)
     assert isinstance(closed, AttemptClosed)
     assert closed.last_sign_at == make.moment(10)
     assert closed.at == make.moment(10)
-    assert desk.launcher.cancelled == [JobRef(run_id, 1)]
+    assert desk.launcher.killed == [JobRef(run_id, 1)]
     assert desk.dispatcher.liveness(run_id)["verdict"] == "ended"
 
 
@@ -202,7 +139,7 @@ def test_a_job_that_reports_nothing_for_its_startup_timeout_fails(desk: Desk) ->
 
 
 def test_a_dead_runner_is_followed_by_one_that_hands_over_what_it_left(desk: Desk) -> None:
-    run_id = ledgers.submit(desk.ledger)
+    run_id = ledgers.submit(desk.ledger, execution=ONCE)
     desk.work()
     desk.hear(run_id, *ledgers.step_lines(1, 2))
 
@@ -215,16 +152,16 @@ def test_a_dead_runner_is_followed_by_one_that_hands_over_what_it_left(desk: Des
     assert desk.ledger.attempt(run_id, 1).step == 3
 
 
-def test_a_restarted_server_adopts_what_it_finds_in_the_ledger() -> None:
+def test_a_restarted_server_adopts_what_it_finds_in_the_ledger(tmp_path: Path) -> None:
     """The to-do is re-read from the ledger: devices stay held, the launch is done again."""
     recorder = MemoryRecorder()
-    before = Desk(recorder, slots=("cpu:0", "cpu:1"))
+    before = Desk(tmp_path, recorder, slots=("cpu:0", "cpu:1"))
     running, waiting = ledgers.submit(before.ledger), ledgers.submit(before.ledger)
     before.pool.hold("somebody", ["cpu:1"])
     before.work()
     before.hear(running, *ledgers.step_lines(1, 2))
 
-    after = Desk(recorder, slots=("cpu:0", "cpu:1"))
+    after = Desk(tmp_path, recorder, slots=("cpu:0", "cpu:1"))
     after.work()
 
     assert after.pool.held(running) == ("cpu:0",)
@@ -237,14 +174,20 @@ def test_a_restarted_server_adopts_what_it_finds_in_the_ledger() -> None:
 
 
 def test_a_job_that_cannot_be_launched_fails_with_the_published_sentence(desk: Desk) -> None:
-    """S77: it names no cause."""
-    run_id = ledgers.submit(desk.ledger)
-    desk.launcher.is_broken = True
+    """S77: after every retry, each of which waits longer; it names no cause."""
+    run_id = ledgers.submit(desk.ledger, execution={"maxAttempts": 3})
+    desk.launcher.fault = OSError("no space left on device")
 
     desk.work()
+    desk.work(after=0.5)
+    assert len(desk.events(run_id, AttemptClosed)) == 1
+    desk.work(after=0.6)
+    desk.work(after=1.9)
+    assert len(desk.events(run_id, AttemptClosed)) == 2
+    desk.work(after=0.2)
 
     assert desk.failure(run_id).reason == (
-        "this run’s job could not be started on the training cluster"  # noqa: RUF001
+        "this run’s job could not be started on the training cluster"
     )
     assert desk.pool.free() == ("cpu:0",)
 
@@ -288,3 +231,274 @@ def test_a_token_is_good_for_one_attempt_only(desk: Desk) -> None:
     assert not desk.dispatcher.admits("00000000000000aa", 2, token)
     assert not desk.dispatcher.admits("00000000000000ab", 1, token)
     assert not desk.dispatcher.admits("00000000000000aa", 1, "")
+
+
+# -- another attempt -------------------------------------------------------------------------------
+
+
+def test_a_run_whose_worker_was_killed_goes_on_from_its_newest_snapshot(desk: Desk) -> None:
+    """I6, I9, S27: committed files are copied for the next attempt, which is told where."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    saved = desk.snapshot_line(run_id, 2)
+    desk.hear(run_id, *ledgers.step_lines(1, 2), saved, *ledgers.step_lines(3, 4))
+
+    desk.hear(run_id, first=6, seen=KILLED)
+    assert desk.pool.free() == ("cpu:0",)
+    desk.work()
+
+    assert [each.step for each in desk.events(run_id, SnapshotCommitted)] == [2]
+    assert [(each.attempt, each.step) for each in desk.events(run_id, Restored)] == [(2, 2)]
+    folder = Path(desk.launcher.submitted[-1].environment["TRAINLEDGER_RESTORE"])
+    assert (folder / "trainingState" / "state.json").read_text() == "state at 2"
+    assert desk.launcher.submitted[-1].ref == JobRef(run_id, 2)
+    answer = desk.hear(run_id, *ledgers.step_lines(3, 5), attempt=2)
+    assert answer == (3, None, False)
+    assert desk.ledger.attempt(run_id, 2).step == 5
+
+
+def test_the_second_attempt_cannot_say_again_what_was_restored(desk: Desk) -> None:
+    """U2, C19: update 2 is in the snapshot, so the next one is update 3."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 2), desk.snapshot_line(run_id, 2), seen=KILLED)
+    desk.work()
+
+    desk.hear(run_id, *ledgers.step_lines(2, 2), attempt=2)
+
+    stored = desk.ledger.read_run(run_id, 0, 100)[-1].event
+    assert stored.reason == "step 2 was restored, the next one is later"  # type: ignore[attr-defined]
+
+
+def test_without_a_snapshot_the_next_attempt_begins_at_the_start(desk: Desk) -> None:
+    """D6: every update so far is superseded from that moment."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 4), seen=KILLED)
+
+    desk.work()
+
+    assert [(each.attempt, each.step) for each in desk.events(run_id, Restored)] == [(2, 0)]
+    assert "TRAINLEDGER_RESTORE" not in desk.launcher.submitted[-1].environment
+
+
+def test_a_damaged_snapshot_gives_way_to_the_one_before(desk: Desk) -> None:
+    """S27, I9: one byte differs; the events say which snapshot and what is wrong with it."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    first, second = desk.snapshot_line(run_id, 2), desk.snapshot_line(run_id, 4)
+    lines = [*ledgers.step_lines(1, 2), first, *ledgers.step_lines(3, 4), second]
+    desk.hear(run_id, *lines)
+    desk.work()
+    newest = desk.events(run_id, SnapshotCommitted)[-1]
+    (state,) = (desk.home / "snapshots" / run_id / newest.snapshot_id).rglob("state.json")
+    state.write_text("state at 5")
+
+    desk.hear(run_id, first=7, seen=KILLED)
+    desk.work()
+
+    (damaged,) = desk.events(run_id, SnapshotDamaged)
+    assert damaged.snapshot_id == newest.snapshot_id
+    assert "trainingState/state.json" in damaged.reason
+    assert [each.step for each in desk.events(run_id, Restored)] == [2]
+
+
+def test_an_interrupted_save_is_never_restored_and_is_removed(desk: Desk) -> None:
+    """I9: the folder that was being written is gone once the attempt is closed."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 2), desk.snapshot_line(run_id, 2))
+    partial = desk.home / "attempts" / run_id / "a1" / "output" / "checkpoint-4.partial"
+    partial.mkdir()
+
+    desk.hear(run_id, first=4, seen=KILLED)
+    desk.work()
+
+    assert not partial.exists()
+    assert [each.step for each in desk.events(run_id, Restored)] == [2]
+
+
+def test_files_that_are_not_there_are_no_snapshot(desk: Desk) -> None:
+    """I9: the reason is a sentence, and the run goes on."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    said = {"kind": "snapshot", "step": 2, "path": str(desk.home / "nothing")}
+    lines = [*ledgers.step_lines(1, 2), json.dumps(said | {"artifacts": ["weights"]})]
+
+    desk.hear(run_id, *lines)
+    desk.work()
+
+    (rejected,) = desk.events(run_id, SnapshotRejected)
+    assert str(desk.home) not in rejected.reason
+    assert desk.phase(run_id) is Phase.TRAINING
+
+
+def test_only_a_folder_of_the_attempt_itself_is_removed_once_it_is_saved(desk: Desk) -> None:
+    """U21: a trainer's own folder stays, and so does one that a path leads to by detours."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    line = json.loads(desk.snapshot_line(run_id, 1))
+    own = desk.home / "my checkpoints"
+    Path(line["path"]).rename(own)
+    detour = Path(line["path"]).parent / ".." / ".." / ".." / ".." / own.name
+    lines = [
+        json.dumps(line | {"step": step, "path": str(path)})
+        for step, path in ((1, own), (2, detour))
+    ]
+
+    desk.hear(run_id, *ledgers.step_lines(1, 2), *lines)
+    desk.work()
+
+    assert [each.step for each in desk.events(run_id, SnapshotCommitted)] == [1, 2]
+    assert (own / "adapter_model.safetensors").exists()
+
+
+def test_a_store_that_is_away_is_waited_for_and_the_run_says_so(desk: Desk) -> None:
+    """S27: nobody calls a snapshot damaged because the disk with it is not there just now."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 2), desk.snapshot_line(run_id, 2))
+    desk.work()
+    store = desk.home / "snapshots"
+    store.rename(desk.home / "elsewhere")
+    desk.hear(run_id, first=4, seen=KILLED)
+
+    with pytest.raises(StoreError):
+        desk.work()
+    assert desk.events(run_id, SnapshotDamaged) == []
+    assert "store" in (desk.ledger.run(run_id).waiting_for or "")
+    (desk.home / "elsewhere").rename(store)
+    desk.work()
+
+    assert [each.step for each in desk.events(run_id, Restored)] == [2]
+
+
+def test_a_completed_run_ends_when_its_last_snapshot_is_committed(desk: Desk) -> None:
+    """I9: its devices are free before."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    last = desk.snapshot_line(run_id, 3)
+    desk.hear(run_id, *ledgers.step_lines(1, 3), last, '{"kind": "completed"}', seen=Exit(code=0))
+    assert desk.pool.free() == ("cpu:0",)
+    assert desk.phase(run_id) is Phase.TRAINING
+
+    desk.work()
+
+    assert desk.phase(run_id) is Phase.COMPLETED
+    kinds = [type(each.event).__name__ for each in desk.ledger.read_run(run_id, 0, 100)]
+    assert kinds[-2:] == ["SnapshotCommitted", "RunCompleted"]
+
+
+def test_a_restart_in_between_commits_and_goes_on_all_the_same(tmp_path: Path) -> None:
+    """The to-do of snapshots is re-read from the ledger too."""
+    recorder = MemoryRecorder()
+    before = Desk(tmp_path, recorder)
+    run_id = ledgers.submit(before.ledger)
+    before.work()
+    before.hear(run_id, *ledgers.step_lines(1, 2), before.snapshot_line(run_id, 2), seen=KILLED)
+
+    after = Desk(tmp_path, recorder)
+    after.work()
+
+    assert [each.step for each in after.events(run_id, SnapshotCommitted)] == [2]
+    assert [(each.attempt, each.step) for each in after.events(run_id, Restored)] == [(2, 2)]
+
+
+def test_the_old_attempt_that_wakes_up_is_told_that_it_is_closed(desk: Desk) -> None:
+    """C55, U3: it was killed when it was lost; what it says all the same is refused."""
+    run_id = ledgers.submit(desk.ledger, execution={"lease": "60s"})
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 2))
+    desk.work(after=61)
+    assert desk.launcher.killed == [JobRef(run_id, 1)]
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 1), attempt=2)
+    position = desk.ledger.position()
+
+    late = desk.hear(run_id, *ledgers.step_lines(3, 9), attempt=1, first=3)
+
+    assert late == (2, None, True)
+    assert desk.ledger.position() == position
+
+
+def test_a_cluster_that_does_not_answer_is_asked_again_until_the_wait_is_over(desk: Desk) -> None:
+    """S76: the devices are granted, and nobody takes the job."""
+    run_id = ledgers.submit(desk.ledger, execution={"startupTimeout": "10m"})
+    desk.launcher.fault = UnreachableError()
+    for _ in range(11):
+        desk.work(after=60)
+    assert desk.phase(run_id) is Phase.QUEUED
+
+    desk.work(after=60)
+
+    assert desk.failure(run_id).reason == (
+        "the training cluster could not be reached while this run waited for its devices"
+    )
+
+
+def test_a_cluster_that_answers_again_gets_the_job(desk: Desk) -> None:
+    """S76: an outage is not yet a failure."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.launcher.fault = UnreachableError()
+    desk.work()
+
+    desk.launcher.fault = None
+    desk.work()
+
+    assert [each.ref for each in desk.launcher.submitted] == [JobRef(run_id, 1)]
+
+
+# -- pause and resume ------------------------------------------------------------------------------
+
+
+def test_a_pause_saves_frees_the_devices_and_goes_on_from_there(desk: Desk) -> None:
+    """I4, I5: the worker is asked to pause, and the same run is resumed."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 3))
+
+    desk.dispatcher.pause(run_id, checkpoint="save", principal="tester")
+    assert desk.hear(run_id, first=4) == (3, "pause", False)
+    desk.hear(run_id, desk.snapshot_line(run_id, 3), first=4, seen=Exit(code=143))
+    desk.work()
+    assert desk.phase(run_id) is Phase.PAUSED
+    assert desk.pool.free() == ("cpu:0",)
+    desk.work(after=3600)
+    assert desk.phase(run_id) is Phase.PAUSED
+    desk.dispatcher.resume(run_id, principal="tester")
+    desk.work()
+
+    assert desk.phase(run_id) is Phase.QUEUED
+    assert [(each.attempt, each.step) for each in desk.events(run_id, Restored)] == [(2, 3)]
+
+
+def test_a_pause_that_takes_the_latest_asks_for_no_save(desk: Desk) -> None:
+    """I4: the updates after the snapshot are done again."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 2), desk.snapshot_line(run_id, 2))
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(3, 5), first=4)
+
+    desk.dispatcher.pause(run_id, checkpoint="latest", principal="tester")
+    assert desk.hear(run_id, first=7)[1] == "stop"
+    desk.hear(run_id, first=7, seen=Exit(code=143))
+
+    assert desk.phase(run_id) is Phase.PAUSED
+
+
+def test_a_pause_whose_save_fails_is_withdrawn_and_the_run_goes_on(desk: Desk) -> None:
+    """I4: a failed save never counts as success."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 3))
+    desk.dispatcher.pause(run_id, checkpoint="save", principal="tester")
+
+    failed = '{"kind": "saveFailed", "step": 3, "reason": "there is no room on the disk"}'
+    answer = desk.hear(run_id, failed, first=4)
+
+    assert answer == (4, None, False)
+    assert desk.phase(run_id) is Phase.TRAINING
+    assert [each.reason for each in desk.events(run_id, PauseFailed)] == [
+        "there is no room on the disk"
+    ]

@@ -16,6 +16,7 @@ from engine.runner.settings import visible_devices
 from tests.fake_ingest import FakeIngest
 from tests.jobs import Jobs, running_jobs
 
+TALK = ["sh", "-c", "while :; do echo talk >> $TRAINLEDGER_SPOOL; sleep 0.02; done"]
 SHOW_ENVIRONMENT = ["sh", "-c", "env > $TRAINLEDGER_OUTPUT/environment; pwd"]
 
 
@@ -33,8 +34,9 @@ def environment(jobs: Jobs) -> dict[str, str]:
 
 
 def test_the_worker_finds_what_its_contract_promises(jobs: Jobs) -> None:
-    """design.md, engine: the variables of a worker."""
-    jobs.submit(command=SHOW_ENVIRONMENT, environment={"NCCL_DEBUG": "INFO"})
+    """design.md, engine: the variables of a worker; I5: what it goes on from."""
+    given = {"NCCL_DEBUG": "INFO", "TRAINLEDGER_RESTORE": "/restored"}
+    jobs.submit(command=SHOW_ENVIRONMENT, environment=given)
 
     found = environment(jobs)
     folder = jobs.folder()
@@ -47,6 +49,7 @@ def test_the_worker_finds_what_its_contract_promises(jobs: Jobs) -> None:
         "TRAINLEDGER_PLAN": str(folder / "plan.json"),
         "TRAINLEDGER_OUTPUT": str(folder / "output"),
         "TRAINLEDGER_CONTROL": str(folder / "control.json"),
+        "TRAINLEDGER_RESTORE": "/restored",
     }
     assert found["NCCL_DEBUG"] == "INFO"
     assert found["PYTHONUNBUFFERED"] == "1"
@@ -59,6 +62,7 @@ def test_the_worker_gets_no_secret_of_the_server(
     """design.md, HTTP: a worker token is the runner's alone."""
     monkeypatch.setenv("TRAINLEDGER_TOKEN", "the-servers-own")
     monkeypatch.setenv("DATABASE_PASSWORD", "the-servers-own")
+    monkeypatch.setenv("TRAINLEDGER_RESTORE", "the-servers-own")
     monkeypatch.setenv("HF_HOME", "/models")
 
     jobs.submit(command=SHOW_ENVIRONMENT)
@@ -116,17 +120,80 @@ def test_a_report_is_on_its_way_within_milliseconds(jobs: Jobs) -> None:
     assert 0 < statistics.median(delays) < 0.05
 
 
-def test_a_stop_is_written_where_the_worker_looks(jobs: Jobs) -> None:
-    """design.md, engine: the control file holds the newest request."""
-    jobs.ingest.request = "stop"
+@pytest.mark.parametrize("asked", ["stop", "pause"])
+def test_a_request_is_written_where_the_worker_looks(jobs: Jobs, asked: str) -> None:
+    """I4, design.md, engine: the control file holds the newest request."""
+    jobs.submit([{"steps": 100_000, "seconds": 0.02}])
+    jobs.ingest.wait_for(lambda: jobs.ingest.lines)
 
-    jobs.submit([{"silence": 60}])
+    jobs.ingest.request = asked
 
     jobs.wait_until_gone()
-    said = json.loads((jobs.folder() / "control.json").read_text())
-    assert said == {"request": "stop", "serial": 1}
+    assert jobs.control() == {"request": asked, "serial": 1}
     assert jobs.ingest.exit is not None
     assert jobs.ingest.exit["code"] == 143
+
+
+@pytest.mark.parametrize("asked", ["stop", "pause"])
+def test_a_job_that_is_to_end_before_its_worker_began_begins_none(jobs: Jobs, asked: str) -> None:
+    """I4: its devices are free at once."""
+    jobs.ingest.request = asked
+
+    jobs.submit([{"training": 0}])
+
+    jobs.wait_until_gone()
+    assert jobs.ingest.lines == []
+    assert jobs.ingest.exit is not None
+    assert jobs.ingest.exit["code"] == 143
+
+
+def serial_of(jobs: Jobs, request: str | None) -> int:
+    """Number of a request that is made now, as the worker sees it."""
+    jobs.ingest.request = request
+    jobs.wait_for(lambda: jobs.control().get("request", "none yet") == request)
+    serial: int = jobs.control()["serial"]
+    return serial
+
+
+def test_every_change_of_the_request_reaches_the_worker(jobs: Jobs) -> None:
+    """I4: a request may be withdrawn, and there may be another."""
+    jobs.submit(command=TALK, stop_grace=60.0)
+    jobs.ingest.wait_for(lambda: jobs.ingest.lines)
+    assert jobs.control() == {}
+
+    assert [serial_of(jobs, each) for each in ("pause", None, "pause", "stop")] == [1, 2, 3, 4]
+
+
+def test_a_delivery_that_the_server_did_not_take_withdraws_nothing(jobs: Jobs) -> None:
+    """I4: only its word does."""
+    jobs.submit(command=TALK, stop_grace=60.0)
+    jobs.ingest.wait_for(lambda: len(jobs.ingest.lines) > 3)
+    jobs.ingest.request = "pause"
+    jobs.wait_for(jobs.control)
+
+    jobs.ingest.forget(after=1)
+
+    jobs.ingest.wait_for(lambda: 409 in jobs.ingest.statuses)
+    jobs.ingest.wait_for(lambda: len(jobs.ingest.lines) > 6)
+    assert jobs.control() == {"request": "pause", "serial": 1}
+
+
+def test_a_request_that_found_no_room_on_the_disk_is_written_once_there_is_some(
+    jobs: Jobs,
+) -> None:
+    """I4: a disk is full just when saving fails."""
+    block = "mkdir $TRAINLEDGER_CONTROL.new; " + TALK[-1]
+    jobs.submit(command=["sh", "-c", block], stop_grace=60.0)
+    jobs.ingest.wait_for(lambda: jobs.ingest.lines)
+    jobs.ingest.request = "pause"
+    deliveries = len(jobs.ingest.statuses)
+    jobs.ingest.wait_for(lambda: len(jobs.ingest.statuses) > deliveries + 3)
+    assert jobs.control() == {}
+
+    (jobs.folder() / "control.json.new").rmdir()
+
+    jobs.wait_for(jobs.control)
+    assert jobs.control() == {"request": "pause", "serial": 1}
 
 
 def a_job(home: Path, ingest: FakeIngest, **facts: Any) -> Path:
@@ -188,6 +255,23 @@ def test_a_job_whose_folder_was_removed_ends_with_its_worker(jobs: Jobs, tmp_pat
 
     runner.wait(20)
     assert not worker.is_running()
+
+
+def test_a_job_that_was_cancelled_before_its_runner_was_there_begins_no_worker(
+    tmp_path: Path,
+) -> None:
+    """cluster.md section 2: a cancel holds from the submission on."""
+    with FakeIngest(tmp_path) as ingest:
+        folder = a_job(tmp_path, ingest, command=["touch", str(tmp_path / "began")])
+        (folder / "cancel.json").write_text("{}")
+
+        assert run(folder) == 0
+        (folder / "cancel.json").unlink()
+        assert run(folder) == 0  # settled, and not begun later either
+
+    assert ingest.exit is not None
+    assert (ingest.exit["code"], ingest.exit["seen"]) == (143, True)
+    assert not (tmp_path / "began").exists()
 
 
 def test_a_second_runner_for_a_job_leaves_at_once(jobs: Jobs) -> None:

@@ -1,0 +1,41 @@
+"""Rounds: a thread that works through a to-do whenever the ledger has grown."""
+
+import threading
+from collections.abc import Callable
+
+from ledger.ledger import Ledger
+
+TICK_SECONDS = 0.2
+PAUSE_SECONDS = 1.0  # after a round that failed
+
+
+class Rounds:
+    """Calls ``work`` again and again; what one round could not do, the next one tries."""
+
+    def __init__(self, name: str, ledger: Ledger, work: Callable[[], None]) -> None:
+        self._ledger = ledger
+        self._work = work
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self.failure: Exception | None = None  # what the newest round died of, if it did
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the round that is under way."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._stopped.is_set():
+            position = self._ledger.position()
+            try:
+                self._work()
+                self.failure = None
+            except Exception as error:  # noqa: BLE001  info shows it
+                self.failure = error
+                self._stopped.wait(PAUSE_SECONDS)
+            self._ledger.wait_beyond(position, TICK_SECONDS)
