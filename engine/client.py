@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
+from typing import Any, Literal
 
 _TAIL_BYTES = 65_536  # read at once when the end of the last whole line is looked for
 
@@ -39,6 +39,15 @@ def read_plan() -> dict[str, Any]:
     return plan
 
 
+def attempt_number() -> int:
+    """Number of this worker's attempt, from 1.
+
+    Raises:
+        KeyError: this program was not started by a run.
+    """
+    return int(_settings["TRAINLEDGER_ATTEMPT"])
+
+
 def output_folder() -> Path:
     """Where this worker leaves what it makes.
 
@@ -46,6 +55,41 @@ def output_folder() -> Path:
         KeyError: this program was not started by a run.
     """
     return Path(_settings["TRAINLEDGER_OUTPUT"])
+
+
+def restore_folder() -> Path | None:
+    """The files of the snapshot that this worker goes on from; None: it begins from the start.
+
+    The folder is a copy for this worker alone.
+    """
+    named = _settings.get("TRAINLEDGER_RESTORE")
+    return Path(named) if named else None
+
+
+def branch_kind() -> Literal["weights", "trainingState"] | None:
+    """What this worker's run takes from the snapshot that it began from; None: it is no branch.
+
+    Raises:
+        ValueError: it takes something that this client does not know.
+    """
+    named = _settings.get("TRAINLEDGER_BRANCH")
+    if not named:
+        return None
+    kinds: tuple[Literal["weights", "trainingState"], ...] = ("weights", "trainingState")
+    for kind in kinds:
+        if named == kind:
+            return kind
+    raise ValueError(f"TRAINLEDGER_BRANCH is {named!r}, expected weights or trainingState")
+
+
+def origin_folder() -> Path | None:
+    """The files of another run's snapshot, which this worker's branch begins from.
+
+    None: it is no branch, or has a snapshot of its own to go on from (``restore_folder``). The
+    folder is a copy for this worker alone.
+    """
+    named = _settings.get("TRAINLEDGER_ORIGIN")
+    return Path(named) if named else None
 
 
 class Reporter:
@@ -71,7 +115,7 @@ class Reporter:
         self._control = control
         self._clock = clock
         self._seen_control: tuple[int, int] | None = None
-        self._stop = False
+        self._request: Literal["stop", "pause"] | None = None
         self._torn = False
         self._lock = threading.RLock()  # a signal handler may interrupt a call of its own thread
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -122,11 +166,46 @@ class Reporter:
         """The trainer went back to update ``step``: what it said of later ones no longer counts."""
         self._append("restore", step=step)
 
-    def snapshot(self, step: int, path: str | os.PathLike[str], artifacts: Iterable[str]) -> None:
-        """Files of update ``step`` are complete under ``path``."""
+    def restore_check(
+        self,
+        step: int,
+        verdict: Literal["exact", "within", "differs"],
+        *,
+        within: float | None = None,
+        parts: Mapping[str, str],
+    ) -> None:
+        """What was restored of update ``step``, compared with what was saved.
+
+        ``parts`` has a verdict for each part, ``within`` is the largest difference.
+        """
+        self._append("restoreCheck", step=step, verdict=verdict, within=within, parts=dict(parts))
+
+    def snapshot(
+        self,
+        step: int,
+        path: str | os.PathLike[str],
+        artifacts: Iterable[str],
+        *,
+        epoch: float | None = None,
+        writer: Mapping[str, object] | None = None,
+    ) -> None:
+        """Files of update ``step`` are complete in the folder ``path``; leave it alone after this.
+
+        ``artifacts`` are weights, trainingState or both; ``writer`` says what wrote them.
+        """
         self._append(
-            "snapshot", durable=True, step=step, path=os.fspath(path), artifacts=list(artifacts)
+            "snapshot",
+            durable=True,
+            step=step,
+            path=os.fspath(path),
+            artifacts=list(artifacts),
+            epoch=epoch,
+            writer=None if writer is None else _plain(writer),
         )
+
+    def save_failed(self, step: int, reason: str) -> None:
+        """A snapshot of update ``step`` could not be written, and the training goes on."""
+        self._append("saveFailed", durable=True, step=step, reason=reason[:4000])
 
     def model(
         self,
@@ -188,7 +267,10 @@ class Reporter:
         self._append("refused", durable=True, reason=reason[:4000])
 
     def failed(self, cause: str = "unknown") -> None:
-        """The worker failed: deviceMemory, hostMemory or unknown; exit with 70 after it."""
+        """The worker failed; exit with 70 after it.
+
+        ``cause`` is deviceMemory, rolloutMemory, handoverMemory, hostMemory or unknown.
+        """
         self._append("failed", durable=True, cause=cause)
 
     def completed(self) -> None:
@@ -199,19 +281,27 @@ class Reporter:
         """Append these very characters, whatever they are."""
         self._write(text.encode("utf-8", "surrogateescape") + b"\n", durable=False)
 
-    def stop_requested(self) -> bool:
-        """Whether this worker was asked to stop; cheap enough for every micro-batch."""
-        if self._stop or self._control is None:
-            return self._stop
+    def request(self) -> Literal["stop", "pause"] | None:
+        """What this worker is asked for now; cheap enough for every micro-batch.
+
+        stop: end. pause: save the newest update, then end; go on where it cannot be saved.
+        A request can be withdrawn.
+        """
+        if self._control is None:
+            return None
         try:
             found = os.stat(self._control)  # noqa: PTH116 - called often; Path would double its cost
             if (found.st_ino, found.st_mtime_ns) != self._seen_control:
-                said = json.loads(Path(self._control).read_bytes())
-                self._stop = said.get("request") == "stop"
+                said = json.loads(Path(self._control).read_bytes())["request"]
+                self._request = said if said in ("stop", "pause") else None
                 self._seen_control = (found.st_ino, found.st_mtime_ns)
-        except (OSError, ValueError):
-            return False  # no request yet
-        return self._stop
+        except (OSError, ValueError, LookupError, TypeError):
+            pass  # no file, or none of ours: what was read last stands
+        return self._request
+
+    def stop_requested(self) -> bool:
+        """Whether this worker is asked to end, be it for good or for a pause."""
+        return self.request() is not None
 
     def _append(self, kind: str, *, durable: bool = False, **fields: object) -> None:
         """Write one report; absent fields are left out."""

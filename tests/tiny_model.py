@@ -24,13 +24,13 @@ TEMPLATE = (
 )
 
 
-def make(folder: Path) -> Path:
+def make(folder: Path, *, hidden_size: int = 64, vocabulary: int = VOCABULARY) -> Path:
     """Write model and tokenizer into ``folder``; the same weights every time."""
     tokenizer = make_tokenizer()
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=64,
+        vocab_size=vocabulary,
+        hidden_size=hidden_size,
         intermediate_size=128,
         num_hidden_layers=2,
         num_attention_heads=4,

@@ -1,12 +1,6 @@
 """The TRL worker: rows, targets, refusals and real trainings of a tiny model on the CPU."""
 
-import contextlib
-import json
 import math
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,27 +10,22 @@ import pytest
 from safetensors.torch import load_file
 
 from engine.client import Reporter
-from engine.worker.trl import rows, settings
-from engine.worker.trl.errors import RefusalError, StoppedError
-from engine.worker.trl.rows import ChatRow
-from engine.worker.trl.targets import tokenize
-from ledger import plan, reports
+from engine.errors import RefusalError
+from engine.prepare import base_model, settings
+from engine.prepare.chat import ChatRow
+from engine.prepare.tokenizing import Tokenizing
+from tests.trl_runs import (
+    QUESTIONS,
+    chat,
+    of_kind,
+    said,
+    train_here,
+    updates,
+    worker,
+    write_rows,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that this project does not write
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-QUESTIONS = ("Where is my parcel?", "Where is it?", "Is it here?", "Where is my invoice?")
-
-
-def chat(*texts: str) -> dict[str, Any]:
-    """A row in which user and assistant take turns, the user first."""
-    roles = ("user", "assistant")
-    return {"messages": [{"role": roles[i % 2], "content": each} for i, each in enumerate(texts)]}
-
-
-def write_rows(path: Path, made: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(each) + "\n" for each in made))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -48,39 +37,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tokenizer(tiny: Path) -> Any:
     return import_module("transformers").AutoTokenizer.from_pretrained(tiny)
-
-
-def worker(folder: Path, document: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
-    """Exit code and report lines of the real worker process."""
-    (folder / "output").mkdir()
-    resolved, _ = plan.resolve(plan.parse(document))
-    (folder / "plan.json").write_text(json.dumps(resolved))
-    environment = os.environ | {
-        "TRAINLEDGER_PLAN": str(folder / "plan.json"),
-        "TRAINLEDGER_SPOOL": str(folder / "spool.jsonl"),
-        "TRAINLEDGER_OUTPUT": str(folder / "output"),
-        "CUDA_VISIBLE_DEVICES": "",
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "engine.worker.trl"]
-    ended = subprocess.run(command, check=False, cwd=REPOSITORY, env=environment)
-    return ended.returncode, said(folder / "spool.jsonl")
-
-
-def said(spool: Path) -> list[dict[str, Any]]:
-    """The lines of a spool; each of them is a report."""
-    lines = spool.read_text().splitlines()
-    assert all(reports.parse(line) for line in lines)
-    return [json.loads(line) for line in lines]
-
-
-def of_kind(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [line for line in lines if line["kind"] == kind]
-
-
-def updates(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The step reports of updates, without the trainer's closing numbers."""
-    return [line for line in of_kind(lines, "step") if "loss" in line["measured"]]
 
 
 # One real process: 7 rows that fit and one that does not, 3 epochs of 2 updates.
@@ -230,30 +186,17 @@ def test_the_peak_of_the_process_is_reported_for_the_cpu(trained: SimpleNamespac
 # Trainings inside this process.
 
 
-def train_here(
-    tiny: Path,
-    folder: Path,
-    config: dict[str, Any],
-    *,
-    micro: int,
-    texts: list[str],
-    stopping: Callable[[], bool] = lambda: False,
-) -> list[dict[str, Any]]:
-    """The report lines of a training, however it ended."""
-    folder.mkdir()
-    made = write_rows(folder / "rows.jsonl", [chat("Where?", text) for text in texts])
-    document = {
+def document(
+    tiny: Path, folder: Path, config: dict[str, Any], *, micro: int, texts: list[str]
+) -> dict[str, Any]:
+    """A small plan, with its rows written beside the run."""
+    made = [chat("Where?", text) for text in texts]
+    return {
         "baseModel": str(tiny),
-        "dataset": str(made),
+        "dataset": str(write_rows(folder / "rows.jsonl", made)),
         "config": {"lora": {"rank": 2}, "maxSeqLength": 96} | config,
         "execution": {"microBatchSequences": micro},
     }
-    parsed = plan.parse(document)
-    reporter = Reporter(folder / "spool.jsonl")
-    sft = import_module("engine.worker.trl.sft")
-    with contextlib.suppress(StoppedError):
-        sft.train(parsed, rows.load(parsed), reporter, output=folder, stopping=stopping)
-    return said(folder / "spool.jsonl")
 
 
 def test_the_padding_share_is_that_of_the_trained_batches(
@@ -261,35 +204,30 @@ def test_the_padding_share_is_that_of_the_trained_batches(
 ) -> None:
     """S49: three rows in one batch, counted by hand."""
     texts = ["No.", "It is here.", "It is on its way."]
-    lengths = [
-        len(tokenize(tokenizer, ChatRow("f", 1, chat("Where?", text)["messages"])).labels)
-        for text in texts
-    ]
+    examples = [ChatRow(chat("Where?", text)["messages"]) for text in texts]
+    lengths = Tokenizing(tokenizer, 96)(examples).batch["tokens"].to_pylist()
 
-    lines = train_here(
-        tiny, tmp_path / "run", {"maxSteps": 2, "sequencesPerUpdate": 3}, micro=3, texts=texts
-    )
+    config = {"maxSteps": 2, "sequencesPerUpdate": 3}
+    lines = train_here(tmp_path / "run", document(tiny, tmp_path, config, micro=3, texts=texts))
 
     share = of_kind(lines, "dataFit")[-1]["paddingShare"]
     assert share == pytest.approx(1 - sum(lengths) / (3 * max(lengths)))
 
 
 def test_a_request_to_stop_ends_after_the_current_update(tiny: Path, tmp_path: Path) -> None:
-    """Design, exit 143: no further update, no model, and not completed."""
+    """Design, exit 143: no further update, nothing saved, no model, and not completed."""
     spool = tmp_path / "run" / "spool.jsonl"
+    config = {"maxSteps": 5, "sequencesPerUpdate": 1}
 
     lines = train_here(
-        tiny,
         tmp_path / "run",
-        {"maxSteps": 5, "sequencesPerUpdate": 1},
-        micro=1,
-        texts=["No."],
-        stopping=lambda: '"step":2' in spool.read_text(),
+        document(tiny, tmp_path, config, micro=1, texts=["No."]),
+        requests=lambda: "stop" if '"step":3' in spool.read_text() else None,
     )
 
     assert [line["step"] for line in updates(lines)] == [1, 2, 3]
-    assert not of_kind(lines, "model")
-    assert not of_kind(lines, "completed")
+    assert not {line["kind"] for line in lines} & {"snapshot", "model", "completed"}
+    assert all("train_loss" not in line["measured"] for line in of_kind(lines, "step"))
 
 
 def test_a_loss_that_is_not_a_number_is_reported_as_it_is(tiny: Path, tmp_path: Path) -> None:
@@ -301,7 +239,7 @@ def test_a_loss_that_is_not_a_number_is_reported_as_it_is(tiny: Path, tmp_path: 
         "schedule": {"kind": "constant", "warmupRatio": 0},
     }
 
-    lines = train_here(tiny, tmp_path / "run", config, micro=1, texts=["No."])
+    lines = train_here(tmp_path / "run", document(tiny, tmp_path, config, micro=1, texts=["No."]))
 
     last = updates(lines)[-1]["measured"]
     assert last["loss"] == last["grad_norm"] == "NaN"
@@ -325,7 +263,6 @@ def test_the_norms_of_a_hand_made_gradient(tmp_path: Path) -> None:
 
     reports_steps = callback.ReportSteps(
         Reporter(tmp_path / "spool.jsonl"),
-        stopping=lambda: False,
         validates=False,
         announce=lambda model, optimizer, total: None,  # noqa: ARG005
     )
@@ -359,10 +296,9 @@ def test_the_norms_of_a_hand_made_gradient(tmp_path: Path) -> None:
 def test_a_folder_that_holds_no_model_is_refused_by_name(tmp_path: Path) -> None:
     """S66, S68: the folder and what belongs there, and no word of the library's inside."""
     settings.prepare_libraries()
-    base = import_module("engine.worker.trl.base")
 
     with pytest.raises(RefusalError) as refusal:
-        base.load_tokenizer(str(tmp_path))
+        base_model.load_tokenizer(str(tmp_path))
 
     assert str(tmp_path) in str(refusal.value)
     assert "Error" not in str(refusal.value)

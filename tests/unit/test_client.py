@@ -51,7 +51,12 @@ def test_every_method_writes_a_line_that_the_ledger_understands(spool: Path) -> 
     report.validation(0, {"loss": 0.75}, dataset="held out")
     report.restore(6)
     report.memory({"cuda:0": 2**33}, step=7)
-    report.snapshot(7, Path("out/7"), ["weights", "trainingState"])
+    report.restore_check(6, "within", within=0.25, parts={"adapter": "exact", "rng": "within"})
+    report.snapshot(
+        7, Path("out/7"), ["weights", "trainingState"], epoch=0.5, writer={"engine": "my own"}
+    )
+    report.snapshot(8, "out/8", ["weights"])
+    report.save_failed(9, "the disk is full")
     report.model("out/model", step=20, sha256="a" * 64, size_bytes=123)
     report.refused("no row is short enough")
     report.failed("deviceMemory")
@@ -82,11 +87,22 @@ def test_every_method_writes_a_line_that_the_ledger_understands(spool: Path) -> 
         {"kind": "restore", "step": 6},
         {"kind": "memory", "step": 7, "peak_bytes": {"cuda:0": 2**33}},
         {
+            "kind": "restoreCheck",
+            "step": 6,
+            "verdict": "within",
+            "within": 0.25,
+            "parts": {"adapter": "exact", "rng": "within"},
+        },
+        {
             "kind": "snapshot",
             "step": 7,
             "path": "out/7",
             "artifacts": ("weights", "trainingState"),
+            "epoch": 0.5,
+            "writer": {"engine": "my own"},
         },
+        {"kind": "snapshot", "step": 8, "path": "out/8", "artifacts": ("weights",), "writer": {}},
+        {"kind": "saveFailed", "step": 9, "reason": "the disk is full"},
         {
             "kind": "model",
             "path": "out/model",
@@ -173,6 +189,18 @@ def test_a_number_outside_of_measured_may_be_infinite(spool: Path) -> None:
     assert json.loads(spool.read_text())["stepSeconds"] == "Infinity"
 
 
+def test_what_wrote_a_snapshot_may_be_said_with_values_of_any_library(spool: Path) -> None:
+    """U5: nobody has to convert what an engine holds."""
+    writer = {"worldSize": np.int64(1), "adapter": {"dtype": np.dtype("float32"), "rank": 16}}
+
+    reporter(spool).snapshot(7, "out/7", ["weights"], writer=writer)
+
+    assert said(spool)[0]["writer"] == {
+        "worldSize": 1,
+        "adapter": {"dtype": "float32", "rank": 16},
+    }
+
+
 def test_a_file_name_with_half_a_character_is_still_a_report(spool: Path) -> None:
     """U5: names on disk are bytes."""
     reporter(spool).model(os.fsdecode(b"out/\xff"))
@@ -181,10 +209,13 @@ def test_a_file_name_with_half_a_character_is_still_a_report(spool: Path) -> Non
 
 
 def test_a_reason_that_is_too_long_is_cut_not_lost(spool: Path) -> None:
-    """S70: a refusal always gets through."""
-    reporter(spool).refused("x" * 5_000)
+    """S70, I4: a refusal always gets through, and so does a save that failed."""
+    report = reporter(spool)
 
-    assert said(spool) == [{"kind": "refused", "reason": "x" * 4_000}]
+    report.refused("x" * 5_000)
+    report.save_failed(7, "x" * 5_000)
+
+    assert [each["reason"] for each in said(spool)] == ["x" * 4_000] * 2
 
 
 def test_a_torn_last_line_is_cut_when_the_spool_is_opened_again(spool: Path) -> None:
@@ -292,25 +323,96 @@ def test_a_signal_handler_may_report_in_the_middle_of_a_report(spool: Path) -> N
     assert (kinds.count("step"), kinds.count("stage")) == (step, interrupted)
 
 
-def test_a_worker_sees_that_it_is_asked_to_stop(spool: Path, tmp_path: Path) -> None:
-    """cluster.md section 4 rule 8: the cooperative path first."""
+def put(control: Path, content: str) -> None:
+    """Replace what the control file says, at once, as the runner does."""
+    fresh = control.with_name("fresh")
+    fresh.write_text(content)
+    fresh.replace(control)
+
+
+@pytest.mark.parametrize("request_", ["stop", "pause"])
+def test_a_worker_sees_what_it_is_asked_for(spool: Path, tmp_path: Path, request_: str) -> None:
+    """I4, cluster.md section 4 rule 8: the cooperative path first."""
     control = tmp_path / "control.json"
     report = reporter(spool, control=control)
-    assert not report.stop_requested()
+    assert (report.request(), report.stop_requested()) == (None, False)
 
-    control.write_text("{")
-    assert not report.stop_requested()
+    put(control, f'{{"request": "{request_}", "serial": 1}}')
 
-    fresh = tmp_path / "fresh"
-    fresh.write_text('{"request": "stop", "serial": 1}')
-    fresh.replace(control)
+    assert (report.request(), report.stop_requested()) == (request_, True)
+
+
+def test_a_request_can_be_withdrawn_and_made_again(spool: Path, tmp_path: Path) -> None:
+    """I4: a run whose pause failed goes on, and may be paused later."""
+    control = tmp_path / "control.json"
+    report = reporter(spool, control=control)
+    seen = []
+
+    for serial, said_ in enumerate(['"pause"', "null", '"pause"', '"stop"'], start=1):
+        put(control, f'{{"request": {said_}, "serial": {serial}}}')
+        seen.append((report.request(), report.stop_requested()))
+
+    assert seen == [("pause", True), (None, False), ("pause", True), ("stop", True)]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", "7", '{"request": "dance"}'])
+def test_what_is_no_request_asks_for_nothing(spool: Path, tmp_path: Path, content: str) -> None:
+    """U5: no call raises because of the ledger."""
+    control = tmp_path / "control.json"
+    control.write_text(content)
+
+    assert reporter(spool, control=control).request() is None
+
+
+def test_a_request_outlives_its_file(spool: Path, tmp_path: Path) -> None:
+    """I4: only the server withdraws one."""
+    control = tmp_path / "control.json"
+    report = reporter(spool, control=control)
+    put(control, '{"request": "pause", "serial": 1}')
     assert report.stop_requested()
 
     control.unlink()
-    assert report.stop_requested()  # a request is never taken back
+
+    assert report.request() == "pause"
 
 
-def test_a_worker_without_a_control_file_is_never_asked_to_stop(spool: Path) -> None:
+def test_a_worker_knows_the_snapshot_that_it_goes_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5: an attempt that has none begins from the start."""
+    monkeypatch.delenv("TRAINLEDGER_RESTORE", raising=False)
+    assert client.restore_folder() is None
+
+    monkeypatch.setenv("TRAINLEDGER_RESTORE", str(tmp_path))
+    assert client.restore_folder() == tmp_path
+
+
+def test_a_worker_knows_what_its_branch_takes_and_from_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S143, S144: a run that is no branch has neither."""
+    monkeypatch.delenv("TRAINLEDGER_BRANCH", raising=False)
+    monkeypatch.delenv("TRAINLEDGER_ORIGIN", raising=False)
+    assert (client.branch_kind(), client.origin_folder()) == (None, None)
+
+    monkeypatch.setenv("TRAINLEDGER_ORIGIN", str(tmp_path))
+    assert client.origin_folder() == tmp_path
+    for kind in ("weights", "trainingState"):
+        monkeypatch.setenv("TRAINLEDGER_BRANCH", kind)
+        assert client.branch_kind() == kind
+
+
+def test_a_kind_of_branch_that_the_client_does_not_know_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C31: what it does not know, it must not train as if it were nothing."""
+    monkeypatch.setenv("TRAINLEDGER_BRANCH", "everything")
+
+    with pytest.raises(ValueError, match="'everything', expected weights or trainingState"):
+        client.branch_kind()
+
+
+def test_a_worker_without_a_control_file_is_never_asked_for_anything(spool: Path) -> None:
     """Any program may use the client."""
     assert not reporter(spool).stop_requested()
 
@@ -321,6 +423,7 @@ def test_the_environment_names_spool_plan_and_output(
     """design.md, engine: the variables of a worker."""
     (tmp_path / "plan.json").write_text('{"method": "SFT"}')
     (tmp_path / "control.json").write_text('{"request": "stop"}')
+    monkeypatch.setenv("TRAINLEDGER_ATTEMPT", "2")
     monkeypatch.setenv("TRAINLEDGER_SPOOL", str(spool))
     monkeypatch.setenv("TRAINLEDGER_PLAN", str(tmp_path / "plan.json"))
     monkeypatch.setenv("TRAINLEDGER_OUTPUT", str(tmp_path / "output"))
@@ -333,6 +436,7 @@ def test_the_environment_names_spool_plan_and_output(
     assert report.stop_requested()
     assert client.read_plan() == {"method": "SFT"}
     assert client.output_folder() == tmp_path / "output"
+    assert client.attempt_number() == 2
 
 
 def test_outside_of_a_run_the_reports_go_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:

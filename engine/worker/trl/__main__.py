@@ -4,42 +4,26 @@ Exit code 0: completed. 65: refused, the sentence is in the spool. 70: failed an
 143: stopped on request.
 """
 
-import signal
 import sys
 import traceback
-from types import FrameType
 
 from engine.client import Reporter, output_folder, read_plan
-from engine.worker.trl import rows, settings
-from engine.worker.trl.errors import RefusalError, StoppedError
+from engine.errors import RefusalError, StoppedError
+from engine.prepare import settings
+from engine.prepare.preparation import Means, prepare
+from engine.worker.start import start
+from engine.worker.trl.requests import Asked, Requests
 from ledger.plan import parse
 
 COMPLETED, REFUSED, FAILED, STOPPED = 0, 65, 70, 143
 
 
-class StopRequest:
-    """Whether anybody asked this worker to stop: by the control file or by SIGTERM."""
-
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
-        self._signalled = False
-        signal.signal(signal.SIGTERM, self._on_signal)
-
-    def __call__(self) -> bool:
-        """Cheap enough for every update."""
-        return self._signalled or self._reporter.stop_requested()
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        self._signalled = True
-
-
 def main() -> int:
     """Train what the plan says; every way to end has its line and its exit code."""
     reporter = Reporter.from_environment()
-    stopping = StopRequest(reporter)
+    requests = Asked(reporter)
     try:
-        run(reporter, stopping)
+        run(reporter, requests)
     except RefusalError as refusal:
         traceback.print_exception(refusal)
         reporter.refused(str(refusal))
@@ -53,20 +37,28 @@ def main() -> int:
     return COMPLETED
 
 
-def run(reporter: Reporter, stopping: StopRequest) -> None:
-    """Read the rows, which is quick to refuse, and only then load the libraries that train."""
-    plan = parse(read_plan())
-    reporter.stage("reading rows")
-    data = rows.load(plan)
-    reporter.dataset(data.rows, validation_rows=len(data.validation) or None)
-    if stopping():
-        raise StoppedError
+def run(reporter: Reporter, requests: Requests) -> None:
+    """Prepare the rows, which is quick to refuse, and only then load the libraries that train."""
+
+    def go_on() -> None:
+        if requests():
+            raise StoppedError
+
+    plan, begins = parse(read_plan()), start()
+    settings.prepare_libraries()
+    data = prepare(plan, Means(reporter, cache=settings.cache_folder(), go_on=go_on))
 
     reporter.stage("loading the engine")
-    settings.prepare_libraries()
     from engine.worker.trl import sft  # noqa: PLC0415 - takes seconds, after the line above
 
-    sft.train(plan, data, reporter, output=output_folder(), stopping=stopping)
+    sft.train(
+        plan,
+        data,
+        reporter,
+        output=output_folder(),
+        requests=requests,
+        start=begins,
+    )
 
 
 def cause_of(error: BaseException) -> str:

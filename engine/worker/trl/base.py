@@ -1,15 +1,16 @@
-"""The base model: its tokenizer and its weights, or a refusal that names its folder."""
+"""The base model: its weights, or a refusal that names its folder."""
 
+import hashlib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
-from engine.worker.trl.errors import RefusalError
-from engine.worker.trl.targets import TokenRow
+from engine.errors import RefusalError
+from engine.prepare.base_model import unloadable
+from engine.prepare.tokens import TokenRows
 from ledger.plan import Config
 
 _UNREADABLE = (
@@ -23,29 +24,7 @@ _UNREADABLE = (
     SafetensorError,
 )
 _NAMED = 3  # tensors that a refusal names; the rest it counts
-
-
-def load_tokenizer(name: str) -> Any:
-    """The tokenizer of the base model, with its chat template.
-
-    Raises:
-        RefusalError: it does not load, or it cannot do what the targets need.
-    """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except _UNREADABLE as error:
-        raise _refusal(name, "tokenizer") from error
-    if not tokenizer.chat_template:
-        raise RefusalError(
-            f"the tokenizer of the base model {name} has no chat template; take an instruction "
-            "model, or put a chat_template.jinja into its folder"
-        )
-    if not tokenizer.is_fast:
-        raise RefusalError(
-            f"the tokenizer of the base model {name} does not say where its tokens are in the "
-            "text; put a tokenizer.json into its folder"
-        )
-    return tokenizer
+_VALUES = 4096  # of each tensor, at least, that its digest is made of
 
 
 def load_model(name: str, config: Config) -> Any:
@@ -61,25 +40,46 @@ def load_model(name: str, config: Config) -> Any:
     except _UNREADABLE as error:
         if _is_memory(error):
             raise
-        raise _refusal(name, "weights") from error
+        raise unloadable(name, "weights") from error
     if missing := sorted(info["missing_keys"]):
         raise RefusalError(
-            f"the base model {name} lacks {len(missing)} of its tensors ({_few(missing)}); "
+            f"the base model {name} lacks {len(missing)} of its tensors ({few(missing)}); "
             "copy the folder again, whole"
         )
     _check_targets(name, model, config.lora.target_modules)
     return model
 
 
-def check_vocabulary(name: str, model: Any, rows: Iterable[TokenRow]) -> None:
+def check_vocabulary(name: str, model: Any, parts: Iterable[TokenRows]) -> None:
     """Refuse rows with a token that the model has no embedding for."""
     known = model.get_input_embeddings().num_embeddings
-    highest = max(max(row.input_ids) for row in rows)
+    highest = max(rows.highest() for rows in parts)
     if highest >= known:
         raise RefusalError(
             f"the tokenizer of the base model {name} made token {highest}, and its weights know "
             f"{known} tokens; the folder mixes two models"
         )
+
+
+def digest(model: Any) -> str:
+    """SHA-256 over name, kind and some values of every tensor; another model has another one.
+
+    Some thousand values a tensor tell any two trainings of one architecture apart, and cost no
+    time; where the files lie, and under which name, does not count.
+    """
+    found = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        flat = tensor.detach().reshape(-1)
+        some = flat[:: max(1, flat.numel() // _VALUES)].cpu().contiguous()
+        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+        found.update(some.view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
+
+
+def few(names: list[str]) -> str:
+    """The first few of ``names``, and how many more there are."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
 def _check_targets(name: str, model: Any, targets: str | tuple[str, ...]) -> None:
@@ -90,7 +90,7 @@ def _check_targets(name: str, model: Any, targets: str | tuple[str, ...]) -> Non
     unknown = [each for each in targets if not _matches(each, modules)]
     if unknown:
         raise RefusalError(
-            f"config.lora.targetModules names {_few(unknown)}, which the base model {name} does "
+            f"config.lora.targetModules names {few(unknown)}, which the base model {name} does "
             "not have; name modules such as q_proj, or state all-linear"
         )
     if any(each.split(".")[-1] == "lm_head" for each in targets):
@@ -104,18 +104,3 @@ def _matches(target: str, modules: list[str]) -> bool:
 def _is_memory(error: Exception) -> bool:
     """Whether the machine, and not the folder, was too small."""
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
-
-
-def _refusal(name: str, part: str) -> RefusalError:
-    """The sentence for people; what the library said goes to the worker's log as its cause."""
-    why = "" if Path(name).is_dir() else ": there is no such folder"
-    return RefusalError(
-        f"the {part} of the base model {name} cannot be loaded{why}; state in baseModel the folder "
-        "of a complete causal language model in the form that transformers saves (config.json, "
-        "tokenizer.json and *.safetensors)"
-    )
-
-
-def _few(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

@@ -1,4 +1,4 @@
-"""The callback: what the trainer does, as report lines, one for each optimizer step.
+"""The reporting callback: what the trainer does, as lines, one for each optimizer step.
 
 The trainer calls in this order: ``on_step_begin``, gradients are clipped,
 ``on_pre_optimizer_step``, the optimizer steps, ``on_optimizer_step``, ``on_step_end``, ``on_log``
@@ -14,26 +14,32 @@ from transformers import TrainerCallback
 
 from engine.client import Reporter
 from engine.worker.trl import memory
+from engine.worker.trl.facts import FRESH, Progress
 from engine.worker.trl.norms import AdapterNorms, clip_factor
 
+_TOKENS = {"num_tokens", "eval_num_tokens"}
 _GROWTH = 1.05  # a peak is worth another line when it grew by this factor
 
 
 class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no types
-    """Reports what was measured, and turns a request to stop into the trainer's own."""
+    """Reports what was measured."""
 
     def __init__(
         self,
         reporter: Reporter,
         *,
-        stopping: Callable[[], bool],
         validates: bool,
         announce: Callable[[Any, Any, int], None],
+        begins: Progress = FRESH,
     ) -> None:
-        """``announce`` is called with model, optimizer and number of updates before the first."""
-        self.stopped = False
+        """``announce`` is called with model, optimizer and number of updates before the first.
+
+        ``begins`` is how far the run is already.
+        """
+        self.loss_sum = begins.loss_sum  # of all updates of the run
+        self._tokens = begins.tokens  # which the engine no longer counts
+        self._base_step = begins.base_step  # which the engine counts, and the run does not
         self._reporter = reporter
-        self._stopping = stopping
         self._validates = validates
         self._announce = announce
         self._norms: AdapterNorms
@@ -47,8 +53,9 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         """Everything is built: say what it is and how many updates it will make."""
         model = kwargs["model"]
         self._norms = AdapterNorms(each for each in model.parameters() if each.requires_grad)
-        self._announce(model, kwargs["optimizer"], state.max_steps)
-        self._reporter.training(total_steps=state.max_steps)
+        total = state.max_steps - self._base_step
+        self._announce(model, kwargs["optimizer"], total)
+        self._reporter.training(total_steps=total)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """The first micro-batch of a step goes in."""
@@ -64,26 +71,33 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         self._seconds = time.monotonic() - self._began
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Decide what follows this step: an evaluation, the end, or the next one."""
-        last = state.global_step >= state.max_steps
-        control.should_evaluate |= last and self._validates
-        if not last and self._stopping():
-            self.stopped = control.should_training_stop = True
-            control.should_evaluate = False
-        self._report_memory(state.global_step)
+        """Validate as the steps of this run say, and after the last one in any case."""
+        step, is_last = self._step(state), state.global_step >= state.max_steps
+        control.should_evaluate = self._validates and (is_last or step % args.eval_steps == 0)
+        self._report_memory(step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Report every number: of a step, of an evaluation, or of the whole training."""
         measured = {name: value for name, value in logs.items() if _is_number(value)}
+        for name in measured.keys() & _TOKENS:
+            measured[name] += self._tokens
         if "loss" in measured:
-            self._report_step(state.global_step, measured, args.max_grad_norm)
+            if self._base_step:
+                measured["engine_step"] = state.global_step
+            self._report_step(self._step(state), measured, args.max_grad_norm)
         elif any(name.startswith("eval_") for name in measured):
-            self._reporter.validation(state.global_step, measured)
-        elif state.global_step > 0:
-            self._report_summary(state.global_step, measured)
+            self._reporter.validation(self._step(state), measured)
+        elif state.global_step >= state.max_steps:
+            self._report_summary(self._step(state), measured)
+
+    def _step(self, state: Any) -> int:
+        """The step of this run."""
+        step: int = state.global_step - self._base_step
+        return step
 
     def _report_step(self, step: int, measured: dict[str, Any], max_grad_norm: float) -> None:
         """One update, with our own three fields beside the engine's."""
+        self.loss_sum += measured["loss"]
         if "grad_norm" in measured:
             factor = clip_factor(measured["grad_norm"], max_grad_norm)
             if factor is not None:
@@ -93,7 +107,11 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         self._reporter.step(step, measured, step_seconds=self._seconds)
 
     def _report_summary(self, step: int, measured: dict[str, Any]) -> None:
-        """The trainer's closing numbers, as further fields of the last step."""
+        """The trainer's closing numbers, as further fields of the last step.
+
+        Its mean loss is that of one attempt; ours is the same mean over the whole run.
+        """
+        measured["train_loss"] = self.loss_sum / step
         further = {name: value for name, value in measured.items() if name not in self._said}
         self._reporter.step(step, further)
 

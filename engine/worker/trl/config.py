@@ -1,29 +1,29 @@
 """Our words into the engine's: a plan as the arguments of TRL and peft, and what they became."""
 
-import importlib.metadata
 from pathlib import Path
 from typing import Any
 
+from engine.worker.trl.facts import versions
 from ledger.plan import Config, Lora, Plan
 
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
-_VERSIONED = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
-def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool) -> dict[str, Any]:
-    """The arguments of ``SFTConfig``."""
+def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0) -> dict[str, Any]:
+    """The arguments of ``SFTConfig``; the run begins at the trainer's step ``base_step``."""
     config, execution = plan.config, plan.execution
     micro = execution.micro_batch_sequences or 1
     return {
         "output_dir": str(folder),
         "learning_rate": config.learning_rate,
         "num_train_epochs": config.epochs or 1.0,  # maxSteps, where stated, goes before it
-        "max_steps": config.max_steps or -1,
+        "max_steps": base_step + config.max_steps if config.max_steps else -1,
         "per_device_train_batch_size": micro,
         "per_device_eval_batch_size": micro,
         "gradient_accumulation_steps": config.sequences_per_update // micro,
         "max_length": config.max_seq_length,
         "seed": config.seed,
+        "data_seed": config.seed,  # stated, the order of rows depends on nothing else
         "max_grad_norm": config.max_grad_norm,
         "weight_decay": config.weight_decay,
         "lr_scheduler_type": _SCHEDULES[config.schedule.kind],
@@ -35,7 +35,7 @@ def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool) -> dict[str, Any]:
         "dataloader_pin_memory": on_gpu,
         "eval_strategy": "no" if plan.validation is None else "steps",
         "eval_steps": None if plan.validation is None else plan.validation.every,
-        "save_strategy": "no",
+        "save_strategy": "no",  # saving.py decides
         "logging_strategy": "steps",
         "logging_steps": 1,
         "logging_nan_inf_filter": False,  # on, it would replace a NaN loss by an average
@@ -69,7 +69,7 @@ def resolved(args: Any, model: Any, optimizer: Any) -> dict[str, Any]:
         "total_parameters": total,
         "optimizer": type(inner).__name__,
         "optimizer_defaults": dict(inner.defaults),
-        "versions": {name: importlib.metadata.version(name) for name in _VERSIONED},
+        "versions": versions(),
     }
 
 

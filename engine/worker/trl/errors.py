@@ -1,18 +1,15 @@
 """Why this worker ends before its training does.
 
-WorkerError
-├── RefusalError    the inputs were read and will not be trained on: exit 65
-└── StoppedError    somebody asked the worker to stop: exit 143
+EngineError            the root, of ``engine.errors``
+├── RefusalError       the inputs were read and will not be trained on: exit 65
+├── StoppedError       somebody asked the worker to stop: exit 143
+└── NothingLeftError   the snapshot to go on from is of the last update already
 """
 
+from engine.errors import EngineError, RefusalError, StoppedError
 
-class WorkerError(Exception):
-    """The training does not come to its end."""
-
-
-class RefusalError(WorkerError):
-    """The inputs are at fault; the message is a sentence for the person who wrote them."""
+__all__ = ["NothingLeftError", "RefusalError", "StoppedError"]
 
 
-class StoppedError(WorkerError):
-    """The worker was asked to stop, and did."""
+class NothingLeftError(EngineError):
+    """Every update of the run was made by an earlier attempt."""

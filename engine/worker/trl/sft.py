@@ -10,16 +10,22 @@ first. AdamW follows the gradient after its norm was clipped to maxGradNorm.
 
 TRL's SFTTrainer makes the updates. What it does otherwise, and we do ourselves:
 
-- Rows are rendered, labelled and cut here (``targets.py``): TRL's own assistant mask needs a
-  template with generation marks, and it trains an example that ends with a user.
+- Rows are rendered, labelled and cut before (``engine/prepare``): TRL's own assistant mask needs
+  a template with generation marks, and it trains an example that ends with a user.
 - Labels are never found by the padding token, which many models use as the end of a turn.
 - NaN losses are logged as they are; the trainer would show an average instead.
-- The loss on the validation rows is always measured after the last update too.
+- The loss on the validation rows is always measured after the last update too, and measuring it
+  draws no random number of the training's.
+- Snapshots are written and checked here (``saving.py``, ``restoring.py``): an attempt that goes on
+  from one makes the same updates, bit for bit on a CPU, as if it had made all those before itself.
+- A branch begins from a snapshot of another run (``branching.py``): with its adapter alone, or
+  where that run was, with a schedule of its own. The trainer counts on then, the ledger from 1.
 """
 
+import contextlib
+import copy
 import hashlib
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,44 +36,55 @@ from transformers.utils.logging import disable_progress_bar
 from trl import SFTConfig, SFTTrainer
 
 from engine.client import Reporter
-from engine.worker.trl import base, config, memory
+from engine.errors import StoppedError
+from engine.prepare.preparation import Prepared
+from engine.prepare.tokens import Fit, TokenRows
+from engine.worker.start import Start
+from engine.worker.trl import base, config, facts, folders, memory, restoring, snapshots
+from engine.worker.trl.branching import BeginSchedule, TakeWeights
 from engine.worker.trl.callback import ReportSteps
-from engine.worker.trl.errors import StoppedError
-from engine.worker.trl.rows import ChatRow, Data
-from engine.worker.trl.targets import Fit, TokenRow, prepare
+from engine.worker.trl.errors import NothingLeftError
+from engine.worker.trl.facts import FRESH, Progress, Writer
+from engine.worker.trl.order import Order
+from engine.worker.trl.requests import Requests
+from engine.worker.trl.restoring import Restored, RestoreState, Weights
+from engine.worker.trl.saving import Saver, SaveSnapshots
 from ledger.plan import Plan
-
-WEIGHTS = "adapter_model.safetensors"
-_PARTS = 20  # progress lines of one long stage
 
 
 def train(
-    plan: Plan, data: Data, reporter: Reporter, *, output: Path, stopping: Callable[[], bool]
+    plan: Plan,
+    data: Prepared,
+    reporter: Reporter,
+    *,
+    output: Path,
+    requests: Requests,
+    start: Start | None = None,
 ) -> None:
     """Train the plan's adapter on ``data`` and leave it in ``output/model``.
 
+    What the plan wants saved on the way goes to ``output`` too. With a ``start``, begin from that
+    snapshot; its folder is used up.
+
     Raises:
-        RefusalError: base model or rows are at fault.
-        StoppedError: ``stopping`` said so; at most one update after that was made.
+        RefusalError: base model or snapshot are at fault.
+        StoppedError: ``requests`` said so; at most one update after that was made.
     """
     disable_progress_bar()
-    reporter.stage("loading the tokenizer")
-    tokenizer = base.load_tokenizer(plan.base_model)
-    training, fit = _tokens(plan, tokenizer, data.training, reporter, stopping)
-    validation, _ = (
-        _tokens(plan, tokenizer, data.validation, reporter, stopping)
-        if data.validation
-        else ([], None)
-    )
-    _report_fit(reporter, fit)
-
+    taken = None if start is None else restoring.read(start)
+    begins = FRESH if taken is None else taken.begins
+    training, validation = data.training, data.validation
     reporter.stage("loading the model")
+    tokenizer = data.recipe.tokenizer
     model = base.load_model(plan.base_model, plan.config)
-    base.check_vocabulary(plan.base_model, model, training + validation)
-    _go_on(stopping)
+    base.check_vocabulary(plan.base_model, model, [training, *([validation] if validation else [])])
+    digest = base.digest(model)
+    _go_on(requests)
 
     reporter.stage("building the trainer")
-    requested = config.sft_arguments(plan, folder=output, on_gpu=torch.cuda.is_available())
+    requested = config.sft_arguments(
+        plan, folder=output, on_gpu=torch.cuda.is_available(), base_step=begins.base_step
+    )
     adapter = config.lora_arguments(plan.config.lora)
     arguments = SFTConfig(**requested)
 
@@ -77,83 +94,159 @@ def train(
         )
         reporter.hparams(config.hyperparameters(plan, arguments, total_steps=total_steps))
 
-    steps = ReportSteps(reporter, stopping=stopping, validates=bool(validation), announce=announce)
+    steps = ReportSteps(
+        reporter, validates=validation is not None, announce=announce, begins=begins
+    )
     trainer = MeasuringTrainer(
         model=model,
         args=arguments,
         train_dataset=_dataset(training),
-        eval_dataset=_dataset(validation) if validation else None,
+        eval_dataset=None if validation is None else _dataset(validation),
         processing_class=tokenizer,
         peft_config=LoraConfig(**adapter),
         callbacks=[steps],
     )
-    trainer.train()
-    _report_fit(reporter, fit, padding_share=trainer.padding_share())
-    reporter.memory(memory.peak_bytes(), step=trainer.state.global_step)
-    if steps.stopped:
+    writer = facts.writer(
+        plan, arguments, trainer.model, base_model_digest=digest, rows=training.digest()
+    )
+    order = Order(
+        rows=len(training),
+        seed=writer.seed,
+        per_update=writer.sequences_per_update,
+        per_micro_batch=writer.micro_batch_sequences,
+    )
+
+    def progress(owes_validation: bool) -> Progress:
+        return trainer.progress(
+            order.next_rows(trainer.state.global_step),
+            loss_sum=steps.loss_sum,
+            owes_validation=owes_validation,
+        )
+
+    beside = snapshots.companions(trainer.model, tokenizer, output)
+    saves = SaveSnapshots(
+        Saver(reporter, output, beside=beside, writer=writer, scaler=trainer.accelerator.scaler),
+        plan.execution,
+        requests=requests,
+        progress=progress,
+        begins=begins,
+    )
+    trainer.add_callback(saves)
+    folder = _take_up(taken, trainer, reporter, writer=writer, order=order, rows=training)
+    with contextlib.suppress(NothingLeftError):
+        trainer.train(resume_from_checkpoint=folder)
+    _report_fit(reporter, data.fit, padding_share=trainer.padding_share())
+    reporter.memory(memory.peak_bytes(), step=trainer.step)
+    if saves.has_stopped:
         raise StoppedError
 
     reporter.stage("saving the model")
-    folder = save(trainer.model, tokenizer, output / "model")
-    reporter.model(
-        folder,
-        step=trainer.state.global_step,
-        sha256=hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
-        size_bytes=(folder / WEIGHTS).stat().st_size,
-    )
+    made = folders.write(output / "model", snapshots.weights(trainer.model, beside))
+    _register(reporter, made, step=trainer.step)
     reporter.completed()
 
 
 class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]  # the library has no types
-    """SFTTrainer that also counts how much of the trained batches was padding."""
+    """SFTTrainer that knows which updates are this run's, and how much of them was padding."""
+
+    schedule_at_start: dict[str, Any]
 
     _real: torch.Tensor | int = 0  # on the device: adding there waits for nothing
     _cells = 0
+    _look: Callable[[Mapping[str, torch.Tensor]], None] | None = None
+    _base_step = 0
+
+    def go_on_from(
+        self, begins: Progress, *, look: Callable[[Mapping[str, torch.Tensor]], None]
+    ) -> None:
+        """Count on from ``begins``, pay what it owes, and let the first micro-batch be seen."""
+        self._real, self._cells, self._look = begins.tokens, begins.cells, look
+        self._base_step = begins.base_step
+        self.args.eval_on_start = begins.owes_validation
+
+    @property
+    def step(self) -> int:
+        """The newest update of this run."""
+        made: int = self.state.global_step - self._base_step
+        return made
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Over the updates of this run, and not those that the trainer had made before it."""
+        schedule = super().create_scheduler(num_training_steps - self._base_step, optimizer)
+        self.schedule_at_start = copy.deepcopy(schedule.state_dict())
+        return schedule
 
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Count the micro-batch, then train on it."""
         mask = inputs["attention_mask"]
         self._real = self._real + mask.sum()
         self._cells += mask.numel()
+        if self._look is not None:
+            self._look(inputs)
+            self._look = None
         return super().training_step(model, inputs, *args, **kwargs)
+
+    def progress(
+        self, next_rows: tuple[int, ...], *, loss_sum: float, owes_validation: bool
+    ) -> Progress:
+        """How far the training is."""
+        return Progress(
+            step=self.step,
+            base_step=self._base_step,
+            next_rows=next_rows,
+            tokens=int(self._real),
+            cells=self._cells,
+            loss_sum=loss_sum,
+            owes_validation=owes_validation,
+        )
 
     def padding_share(self) -> float | None:
         """The share of all trained batches that was padding; None before the first."""
         return 1 - int(self._real) / self._cells if self._cells else None
 
 
-def save(model: Any, tokenizer: Any, folder: Path) -> Path:
-    """Write adapter and tokenizer so that ``folder`` is either whole or absent."""
-    partial = folder.with_name(f"{folder.name}.partial")
-    model.save_pretrained(partial, save_embedding_layers=False)
-    (partial / "README.md").unlink(missing_ok=True)  # the library's empty form
-    tokenizer.save_pretrained(partial)
-    for path in [*partial.iterdir(), partial]:
-        _sync(path)
-    partial.rename(folder)
-    _sync(folder.parent)
-    return folder
+def _register(reporter: Reporter, folder: Path, *, step: int) -> None:
+    """Report the model in ``folder``."""
+    weights = folder / snapshots.WEIGHTS
+    reporter.model(
+        folder,
+        step=step,
+        sha256=hashlib.sha256(weights.read_bytes()).hexdigest(),
+        size_bytes=weights.stat().st_size,
+    )
 
 
-def _tokens(
-    plan: Plan,
-    tokenizer: Any,
-    rows: list[ChatRow],
+def _take_up(
+    taken: Weights | None,
+    trainer: MeasuringTrainer,
     reporter: Reporter,
-    stopping: Callable[[], bool],
-) -> tuple[list[TokenRow], Fit]:
-    """The rows as tokens, with a progress line for every twentieth part of them."""
-    every = max(1, len(rows) // _PARTS)
+    *,
+    writer: Writer,
+    order: Order,
+    rows: TokenRows,
+) -> str | None:
+    """Have the trainer begin with ``taken``; the folder that it restores itself from, if it does.
 
-    def progress(done: int) -> None:
-        if done % every == 0 or done == len(rows):
-            _go_on(stopping)
-            reporter.stage("tokenizing", completed=done, total=len(rows))
+    Raises:
+        RefusalError: it does not fit this training.
+    """
+    if taken is None:
+        return None
+    if not isinstance(taken, Restored):
+        restoring.refuse_unfit_weights(taken, writer, trainer.model)
+        trainer.add_callback(TakeWeights(reporter, taken, trainer.model))
+        return None
+    restoring.refuse_unfit(taken, writer, trainer.model, scaler=trainer.accelerator.scaler)
+    _, made = order.place(taken.progress.engine_step)
+    check = RestoreState(reporter, taken, rows=rows, mid_epoch=made > 0)
+    trainer.add_callback(check)
+    if taken.begins_branch:
+        trainer.add_callback(BeginSchedule(lambda: trainer.schedule_at_start))
+    trainer.go_on_from(taken.begins, look=check.check_rows)
+    return taken.for_the_trainer()
 
-    return prepare(tokenizer, rows, max_seq_length=plan.config.max_seq_length, progress=progress)
 
-
-def _report_fit(reporter: Reporter, fit: Fit, *, padding_share: float | None = None) -> None:
+def _report_fit(reporter: Reporter, fit: Fit, *, padding_share: float | None) -> None:
     reporter.data_fit(
         rows=fit.rows,
         reached=fit.reached,
@@ -163,25 +256,11 @@ def _report_fit(reporter: Reporter, fit: Fit, *, padding_share: float | None = N
     )
 
 
-def _dataset(rows: list[TokenRow]) -> Dataset:
-    return Dataset.from_dict(
-        {
-            "input_ids": [row.input_ids for row in rows],
-            "labels": [row.labels for row in rows],
-        }
-    )
+def _dataset(rows: TokenRows) -> Dataset:
+    return Dataset(rows.table.select(["input_ids", "labels"]))
 
 
-def _go_on(stopping: Callable[[], bool]) -> None:
+def _go_on(requests: Requests) -> None:
     """Raise if the worker was asked to stop."""
-    if stopping():
+    if requests():
         raise StoppedError
-
-
-def _sync(path: Path) -> None:
-    """Wait until the disk has the file, or the folder's list of names."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Rows before they are trained: read, checked, rendered, tokenised, counted and cached."""

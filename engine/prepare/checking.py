@@ -1,0 +1,37 @@
+"""Checking: the verdict and the Data fit that a run would have, without a run."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from engine.errors import RefusalError
+from engine.prepare import preparation, rows
+from engine.prepare.preparation import Means, Recipe
+
+
+def check(dataset: str, recipe: Recipe, means: Means) -> dict[str, Any]:
+    """The verdict on a file of rows, as JSON. Rows that are tokenised here, no run has to again."""
+    verdict: dict[str, Any] = {
+        "dataset": dataset,
+        "baseModel": recipe.base_model,
+        "maxSeqLength": recipe.max_seq_length,
+        "accepted": False,
+        "reason": None,
+        "form": None,
+        "rows": None,
+        "identity": None,
+        "dataFit": None,
+    }
+    try:
+        file = rows.read(Path(dataset))
+        verdict |= {"form": file.form, "rows": len(file), "identity": file.identity()}
+        (tokens,) = preparation.tokens_of([file], recipe, means)
+        fit = tokens.fit(recipe.max_seq_length)
+        verdict["dataFit"] = {to_camel(name): n for name, n in dataclasses.asdict(fit).items()}
+        preparation.refuse_empty(file, fit, recipe.max_seq_length, to="train on")
+        verdict["accepted"] = True
+    except RefusalError as refusal:
+        verdict["reason"] = str(refusal)
+    return verdict
