@@ -1,5 +1,6 @@
 """Whether live projections are what the ledger says: everything is folded again and compared."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,9 +10,8 @@ import duckdb
 
 from ledger.store.sqlite import Database
 from projections.documents import Documents
-from projections.documents.fold import State, fold
-from projections.documents.store import Row
-from projections.source import Source, events_of, pages
+from projections.documents.tables import Branching, Whole
+from projections.source import Source, catch_up, pages, pages_of
 from projections.warehouse import Warehouse
 
 TABLES = (
@@ -23,7 +23,17 @@ TABLES = (
     "restore",
     "metric",
     "validation",
+    "branch",
+    "branch_state",
+    "event",
 )
+PARENT = "(SELECT any_value(b.parent) FROM branch AS b WHERE b.token = branch_state.token)"
+OWNERS = {
+    "branch": "parent",
+    "branch_state": f"coalesce({PARENT}, token)",
+    "event": "coalesce(run_id, stream)",
+}  # else run_id
+OF_BRANCHES = frozenset({"branch", "branch_state"})  # what a run's own events do not fill
 
 Sums = dict[str, dict[str, Any]]  # by run and column: what its values add up to
 
@@ -53,6 +63,7 @@ def differences(source: Source, documents: Documents, warehouse: Warehouse) -> l
                 fresh_warehouse.apply(page)
             return [
                 *_documents(source, documents, fresh_documents, upto),
+                *_branching(source, documents, fresh_documents),
                 *_warehouse(warehouse, fresh_warehouse, upto),
             ]
         finally:
@@ -60,32 +71,93 @@ def differences(source: Source, documents: Documents, warehouse: Warehouse) -> l
             database.close()
 
 
+def differences_of(
+    source: Source, documents: Documents, warehouse: Warehouse, run_id: str
+) -> list[Difference]:
+    """The same of one run, from its own events: what its branches are is not among them."""
+    upto = warehouse.position()
+    ours = documents.whole(run_id)
+    position = upto if ours.row is None else ours.row.state.get("position", upto)
+    found = list(_document(run_id, ours, _folded(source, run_id, position)))
+    fresh = Warehouse(":memory:")
+    try:
+        for page in pages_of(source, run_id, upto):
+            fresh.apply(page)
+        return found + list(_warehouse(warehouse, fresh, upto, run_id))
+    finally:
+        fresh.close()
+
+
 def _documents(
     source: Source, live: Documents, fresh: Documents, upto: int
 ) -> Iterator[Difference]:
     for run_id in sorted({*live.runs(), *fresh.runs()}):
-        ours, theirs = live.row(run_id), fresh.row(run_id)
-        if ours is not None and ours.state.get("position", 0) > upto:
-            theirs = _folded(source, run_id, ours.state["position"])
-        if ours is None or theirs is None:
-            yield Difference(
-                "documents",
-                run_id,
-                f"{'no' if ours is None else 'a'} document is "
-                f"stored, the ledger makes {'none' if theirs is None else 'one'}",
-            )
-            continue
-        for field in _fields(ours._asdict(), theirs._asdict()):
+        ours, theirs = live.whole(run_id), fresh.whole(run_id)
+        if ours.row is not None and ours.row.state.get("position", 0) > upto:
+            theirs = _folded(source, run_id, ours.row.state["position"])
+        yield from _document(run_id, ours, theirs)
+
+
+def _document(run_id: str, ours: Whole, theirs: Whole) -> Iterator[Difference]:
+    """What a run's document says and the ledger does not, or the other way round."""
+    if ours.row is None and theirs.row is None:
+        sentence = "snapshots are stored, the ledger knows no such run"
+        yield Difference("documents", run_id, sentence)
+    elif ours.row is None or theirs.row is None:
+        yield Difference(
+            "documents",
+            run_id,
+            f"{'no' if ours.row is None else 'a'} document is "
+            f"stored, the ledger makes {'none' if theirs.row is None else 'one'}",
+        )
+    else:
+        for field in _fields(_by_name(ours), _by_name(theirs)):
             yield Difference("documents", run_id, f"{field} differs from the ledger")
 
 
-def _folded(source: Source, run_id: str, upto: int) -> Row | None:
+def _folded(source: Source, run_id: str, upto: int) -> Whole:
     """What the ledger makes of a run to position ``upto``."""
-    state: State | None = None
-    for each in events_of(source, run_id, upto):
-        before = each.position - 1
-        state = fold(state, each, lambda before=before: events_of(source, run_id, before))  # type: ignore[misc]
-    return None if state is None else Row.of(state)
+    database = Database(":memory:")
+    try:
+        folded = Documents(database, source)
+        for page in pages_of(source, run_id, upto):
+            folded.apply(page)
+        return folded.whole(run_id)
+    finally:
+        database.close()
+
+
+def _by_name(whole: Whole) -> dict[str, Any]:
+    """The columns of a document, with the rows that belong to it under their ids."""
+    return (whole.row._asdict() if whole.row else {}) | {
+        "snapshots": {each["snapshot_id"]: each for each in whole.snapshots},
+        "offers": {str(each["position"]): each for each in whole.offers},
+    }
+
+
+def _branching(source: Source, live: Documents, fresh: Documents) -> Iterator[Difference]:
+    """What differs in the tables that belong to no single run.
+
+    Their rows change in place, so the fresh ones follow to the position that the live ones have.
+    """
+    stored = live.branching()
+    catch_up(fresh, source, stored.position)
+    ours, theirs = _by_run(stored), _by_run(fresh.branching())
+    for run_id in sorted(ours.keys() | theirs.keys()):
+        for field in _fields(ours[run_id], theirs[run_id]):
+            yield Difference("documents", run_id, f"{field} differs from the ledger")
+
+
+def _by_run(stored: Branching) -> dict[str, dict[str, dict[str, Any]]]:
+    """The rows under the run whose snapshots they are about, by what tells them apart."""
+    rows: dict[str, dict[str, dict[str, Any]]] = defaultdict(
+        lambda: {"branches": {}, "holders": {}}
+    )
+    for row in stored.branches:
+        rows[row["parent"]]["branches"][row["token"]] = row
+    for row in stored.holders:
+        rows[row["run_id"]]["holders"][f"{row['snapshot_id']}.{row['holder']}"] = row
+    return rows
 
 
 def _fields(live: Any, fresh: Any, path: str = "") -> Iterator[str]:
@@ -97,22 +169,35 @@ def _fields(live: Any, fresh: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def _warehouse(live: Warehouse, fresh: Warehouse, upto: int) -> Iterator[Difference]:
-    """Every column of every table, summed over the rows of each run, whatever their order."""
-    for table in TABLES:
+def _warehouse(
+    live: Warehouse, fresh: Warehouse, upto: int, run_id: str | None = None
+) -> Iterator[Difference]:
+    """Every column of every table, summed over the rows of each run, whatever their order.
+
+    ``run_id``: of this run alone, in the tables that its own events fill.
+    """
+    tables = TABLES if run_id is None else [each for each in TABLES if each not in OF_BRANCHES]
+    for table in tables:
         with live.read() as ours, fresh.read() as theirs:
-            stored, replayed = _sums(ours, table, upto), _sums(theirs, table, upto)
+            stored = _sums(ours, table, upto, run_id)
+            replayed = _sums(theirs, table, upto, run_id)
         yield from _unequal(table, stored, replayed)
 
 
-def _sums(cursor: duckdb.DuckDBPyConnection, table: str, upto: int) -> Sums:
+def _sums(
+    cursor: duckdb.DuckDBPyConnection, table: str, upto: int, run_id: str | None = None
+) -> Sums:
     """A hash of each column with the row's position, summed: equal sums mean equal rows."""
     columns = [name for name, *_ in cursor.execute(f"DESCRIBE {table}").fetchall()]
     hashes = ", ".join(f"sum(hash(position, {name})) AS {name}" for name in columns)
+    which: str = "position <= ?"
+    values: list[int | str] = [upto]
+    if run_id is not None:
+        which, values = f"{which} AND run_id = ?", [upto, run_id]
     found = cursor.execute(
-        f"SELECT run_id AS run, count(*) AS rows, {hashes} FROM {table}"  # noqa: S608 (ours)
-        " WHERE position <= ? GROUP BY run_id",
-        [upto],
+        f"SELECT {OWNERS.get(table, 'run_id')} AS run, count(*) AS rows, {hashes} FROM {table}"  # noqa: S608 (ours)
+        f" WHERE {which} GROUP BY ALL",
+        values,
     ).fetchall()
     return {run: dict(zip(("rows", *columns), sums, strict=True)) for run, *sums in found}
 

@@ -36,12 +36,17 @@ def pages(source: Source, upto: int) -> Iterator[list[Recorded]]:
         yield [each for each in page if each.position <= upto]
 
 
-def events_of(source: Source, run_id: str, upto: int) -> Iterator[Recorded]:
-    """Every event of one run to position ``upto``."""
-    after = 0
+def pages_of(source: Source, run_id: str, upto: int, after: int = 0) -> Iterator[list[Recorded]]:
+    """Every event of one run after a position and to position ``upto``, a page at a time."""
     while after < upto and (page := source.read_run(run_id, after, PAGE)):
         after = page[-1].position
-        yield from (each for each in page if each.position <= upto)
+        yield [each for each in page if each.position <= upto]
+
+
+def events_of(source: Source, run_id: str, upto: int) -> Iterator[Recorded]:
+    """Every event of one run to position ``upto``."""
+    for page in pages_of(source, run_id, upto):
+        yield from page
 
 
 class Behind(Protocol):

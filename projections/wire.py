@@ -1,13 +1,23 @@
-"""Values as every JSON answer says them: numbers that are not finite are strings."""
+"""Values as every JSON answer says them: a number that is not finite is a string, as is a time."""
 
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from ledger.numbers import NOT_FINITE
 
 DEPTH = 100  # JSON writers give up on deeper values; what lies below is kept as text
 LARGEST = 2**63  # an integer beyond it is no number to most readers of JSON
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@cache
+def kind_of(event: type[object]) -> str:
+    """The name of a kind of event as streams say it, for example ``stepReported``."""
+    return event.__name__[0].lower() + event.__name__[1:]
 
 
 def number(value: float) -> float | str:
@@ -42,3 +52,11 @@ def plain(value: Any, depth: int = DEPTH) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(each, depth - 1) for key, each in value.items()}
     return [plain(each, depth - 1) for each in value]
+
+
+def moment(millis: int | None) -> str | None:
+    """Milliseconds since 1970 as RFC 3339 in UTC, to the millisecond; None stays None."""
+    if millis is None:
+        return None
+    stamp = (EPOCH + millis * MILLISECOND).isoformat(timespec="milliseconds")
+    return stamp.replace("+00:00", "Z")

@@ -7,11 +7,11 @@ counts. A state may be changed in place, so the caller gives it up.
 
 from collections.abc import Callable, Iterable
 from functools import singledispatch
-from typing import Any
 
 from ledger.events import (
     AttemptClosed,
     AttemptOpened,
+    CancelRequested,
     DataFitMeasured,
     DatasetRead,
     EngineConfigured,
@@ -21,27 +21,35 @@ from ledger.events import (
     LineRejected,
     MemoryMeasured,
     ModelRegistered,
+    PauseFailed,
+    PauseRequested,
     PhaseChanged,
     Recorded,
+    RestoreChecked,
     Restored,
+    RunAnnotated,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunSubmitted,
+    SaveFailed,
+    SnapshotDamaged,
+    SnapshotOffered,
+    SnapshotRejected,
     StageReported,
     StepReported,
     TrainingBegan,
-    UnknownEvent,
     ValidationReported,
-    attempt_of,
 )
 from projections import wire
-from projections.documents import series, timing
+from projections.documents import cost, series, timing
+from projections.documents.lookback import look_back
+from projections.documents.state import Attempt, State, attempt as opened, begin, find, reporter
 from projections.errors import ProjectionError
 
-REJECTIONS = 5  # sentences that an attempt keeps; all are counted
+SENTENCES = 5  # of each kind that an attempt keeps; all are counted
 
-State = dict[str, Any]
 Earlier = Callable[[], Iterable[Recorded]]  # events of the run before the one that is folded
 
 
@@ -55,56 +63,52 @@ def fold(state: State | None, recorded: Recorded, earlier: Earlier) -> State:
     if state is None:
         if not isinstance(event, RunSubmitted):
             raise ProjectionError(f"{event.originator_id} begins with {type(event).__name__}")
-        state = _begin(event, position)
+        state = begin(event, position)
     state["position"] = position
-    if not isinstance(event, UnknownEvent):
-        state["now"] = max(state["now"], timing.millis(event.at))
+    state["now"] = timing.reached(state["now"], event)
+    number = reporter(event.originator_id)
+    if number is not None and type(event) not in timing.TIMELESS:
+        find(state, number)["lastSign"] = state["now"]
     if isinstance(event, Restored):
-        _restore(state, event.step, earlier)
+        _restore(state, event, earlier)
     else:
         _apply(event, state)
     return state
 
 
-def _begin(event: RunSubmitted, position: int) -> State:
-    now = timing.millis(event.at)
-    state: State = {
-        "runId": event.run_id,
-        "submissionId": event.submission_id,
-        "plan": wire.plain(event.plan),
-        "stated": list(event.stated),
-        "submitted": now,
-        "submittedPosition": position,
-        "now": now,  # the newest moment that was reached: the last sign of life
-        "ended": None,
-        "phase": "SUBMITTED",
-        "waitingFor": None,
-        "stage": None,
-        "visits": [],
-        "failure": None,
-        "model": None,
-        "observedStep": 0,
-        "totalSteps": event.plan["config"].get("maxSteps"),
-        "restores": [],
-        "series": series.empty(),
-        "attempts": [],
-        "memory": {},
-        "dataFit": None,
-        "datasetRows": None,
-        "validationRows": None,
-        "hyperparameters": None,
-        "engineSettings": None,
-    }
-    timing.enter(state["visits"], "SUBMITTED", now)
-    return state
+def _restore(state: State, event: Restored, earlier: Earlier) -> None:
+    """Go back. What was spent and how long it took is never taken back."""
+    attempt = find(state, event.attempt or reporter(event.originator_id))
+    state["restores"].append(event.step)
+    state["observedStep"] = event.step
+    state["before"] = None
+    if event.step < state["highestStep"]:
+        _drop(state, attempt, earlier)
+    for each in state["attempts"]:
+        cost.take_back(each, event.step)
+    if event.attempt is None:
+        cost.go_back(attempt["spent"], state["now"])
+        if (attempt["writtenStep"] or 0) > event.step:
+            attempt["writtenStep"] = None
+    else:
+        attempt["restoredFrom"] = {
+            "snapshotId": event.snapshot_id,
+            "step": event.step,
+            "skipped": state["damaged"],
+        }
+        state["damaged"] = []
 
 
-def _restore(state: State, step: int, earlier: Earlier) -> None:
-    """Go back to ``step``. What was spent and how long it took is never taken back."""
-    state["restores"].append(step)
-    state["observedStep"] = step
-    if step < state["series"]["highest"]:
-        state["series"] = series.current(state["restores"], earlier())
+def _drop(state: State, attempt: Attempt, earlier: Earlier) -> None:
+    """Drop what the newest restore took back, which made ``attempt`` go on from there."""
+    left = look_back(state["restores"], earlier())
+    state["series"] = left.series
+    for each in state["attempts"]:
+        spent = left.spent[each["attempt"]]
+        each["spent"].update(useful=spent["useful"], repeated=spent["repeated"])
+        each["superseded"] = left.superseded.get(each["attempt"])
+    if attempt["firstStep"] is None:
+        state["before"] = left.before
 
 
 @singledispatch
@@ -122,12 +126,42 @@ def _(event: PhaseChanged, state: State) -> None:
     state["phase"] = event.phase
     state["waitingFor"] = event.waiting_for
     timing.enter(state["visits"], event.phase, state["now"])
+    newest = state["attempts"][-1] if state["attempts"] else None
+    if newest is not None and newest["closed"] is None:
+        cost.enter(newest["spent"], event.phase, state["now"])
+
+
+@_apply.register
+def _(event: PauseRequested, state: State) -> None:
+    requested = {"checkpoint": event.checkpoint, "requested": state["now"], "failed": None}
+    state["pause"] = requested
+
+
+@_apply.register
+def _(event: PauseFailed, state: State) -> None:
+    if state["pause"] is not None:
+        state["pause"]["failed"] = event.reason
+
+
+@_apply.register
+def _(_: RunResumed | CancelRequested, state: State) -> None:
+    state["pause"] = None
+
+
+@_apply.register
+def _(event: RunAnnotated, state: State) -> None:
+    for name in ("name", "description"):
+        said = getattr(event, name)
+        if said is not None:
+            state[name] = said or None
+    labels = state["labels"] | event.labels
+    state["labels"] = {name: said for name, said in labels.items() if said}
 
 
 def _end(state: State, phase: str) -> None:
     """The run is over: time stops, and nothing is under way any more."""
     timing.leave(state["visits"], state["now"])
-    state.update(phase=phase, ended=state["now"], stage=None, waitingFor=None)
+    state.update(phase=phase, ended=state["now"], stage=None, waitingFor=None, pause=None)
 
 
 @_apply.register
@@ -154,68 +188,78 @@ def _(event: RunFailed, state: State) -> None:
 # -- attempts --------------------------------------------------------------------------------------
 
 
-def _attempt(state: State, number: int | None) -> dict[str, Any]:
-    for attempt in reversed(state["attempts"]):
-        if attempt["attempt"] == number:
-            return attempt  # type: ignore[no-any-return]
-    raise ProjectionError(f"run {state['runId']} never opened its attempt {number}")
-
-
-def _reporting(event: Event, state: State) -> dict[str, Any]:
-    """The attempt that said ``event``."""
-    return _attempt(state, attempt_of(event.originator_id))
-
-
 @_apply.register
 def _(event: AttemptOpened, state: State) -> None:
-    trained = timing.spent(state["visits"], "part", state["now"]).get("training", 0)
-    attempt = {
-        "attempt": event.attempt,
-        "devices": list(event.devices),
-        "launcher": event.launcher,
-        "host": None,
-        "opened": state["now"],
-        "trainedBefore": trained,  # milliseconds of training before it, in the whole run
-        "closed": None,
-        "released": None,
-        "reason": None,
-        "endClass": None,
-        "exitCode": None,
-        "signal": None,
-        "firstStep": None,
-        "lastStep": None,
-        "highestStep": None,
-        "rejectedLines": 0,
-        "rejections": [],
-    }
-    state["attempts"].append(attempt)
+    state["attempts"].append(opened(event, state))
 
 
 @_apply.register
 def _(event: JobStarted, state: State) -> None:
-    _attempt(state, event.attempt)["host"] = event.host
+    find(state, event.attempt).update(host=event.host, lastSign=state["now"])
 
 
 @_apply.register
 def _(event: AttemptClosed, state: State) -> None:
-    attempt = _attempt(state, event.attempt)
-    alive = max(timing.millis(event.last_sign_at), attempt["opened"])
+    attempt = find(state, event.attempt)
+    alive = max(timing.millis(event.last_sign_at), attempt["lastSign"])
     attempt.update(
         closed=state["now"],
         released=min(alive, state["now"]),
+        outcome=event.outcome,
+        code=event.code or None,
         reason=event.reason,
         endClass=event.end_class,
         exitCode=event.exit_code,
         signal=event.signal,
     )
+    cost.close(
+        attempt,
+        has_completed=event.end_class == "completed",
+        is_paused=event.outcome == "paused",
+    )
+    state["damaged"] = []
 
 
 @_apply.register
 def _(event: LineRejected, state: State) -> None:
     attempt = _reporting(event, state)
     attempt["rejectedLines"] += 1
-    if len(attempt["rejections"]) < REJECTIONS:
+    if len(attempt["rejections"]) < SENTENCES:
         attempt["rejections"].append(event.reason)
+
+
+def _reporting(event: Event, state: State) -> Attempt:
+    """The attempt that said ``event``."""
+    return find(state, reporter(event.originator_id))
+
+
+# -- snapshots; the table of them is the catalogue's -----------------------------------------------
+
+
+@_apply.register
+def _(event: SnapshotOffered, state: State) -> None:
+    if "trainingState" in event.artifacts:
+        find(state, event.attempt)["writtenStep"] = event.step
+
+
+@_apply.register
+def _(event: SnapshotDamaged, state: State) -> None:
+    state["damaged"].append({"snapshotId": event.snapshot_id, "reason": event.reason})
+
+
+@_apply.register
+def _(event: SnapshotRejected, state: State) -> None:
+    _fail_save(find(state, event.attempt), event.reason)
+
+
+@_apply.register
+def _(event: SaveFailed, state: State) -> None:
+    _fail_save(_reporting(event, state), event.reason)
+
+
+def _fail_save(attempt: Attempt, reason: str) -> None:
+    attempt["failedSaves"] += 1
+    attempt["saveFailures"] = [*attempt["saveFailures"], reason][-SENTENCES:]
 
 
 # -- what an attempt reported ----------------------------------------------------------------------
@@ -230,18 +274,44 @@ def _(event: StepReported, state: State) -> None:
     attempt["lastStep"] = step
     attempt["highestStep"] = max(attempt["highestStep"], step)
     state["observedStep"] = step
+    state["highestStep"] = max(state["highestStep"], step)
+    cost.update(attempt["spent"], state["now"])
     series.add(state["series"], event)
+    if state["before"] is not None:
+        _compare(state, attempt, event)
+
+
+def _compare(state: State, attempt: Attempt, event: StepReported) -> None:
+    """Note the loss of the first update after a restore beside the one that it had before."""
+    before, loss = state["before"], event.measured.get("loss")
+    if event.step == before["step"]:
+        if loss is None:
+            return  # another report of this update may have it
+        facts = {"step": event.step, "before": before["loss"], "after": wire.number(loss)}
+        attempt["firstLoss"] = facts
+    state["before"] = None
 
 
 @_apply.register
 def _(event: ValidationReported, state: State) -> None:
+    state["highestStep"] = max(state["highestStep"], event.step)
     series.add(state["series"], event)
 
 
 @_apply.register
+def _(event: RestoreChecked, state: State) -> None:
+    _reporting(event, state)["check"] = {
+        "verdict": event.verdict,
+        "within": None if event.within is None else wire.number(event.within),
+        "parts": dict(event.parts),
+    }
+
+
+@_apply.register
 def _(event: TrainingBegan, state: State) -> None:
+    cost.begin(_reporting(event, state)["spent"], state["now"])
     state["stage"] = None
-    if event.total_steps is not None:
+    if event.total_steps is not None and state["origin"] is None:  # a branch has its budget
         state["totalSteps"] = event.total_steps
 
 
@@ -262,12 +332,12 @@ def _(event: ModelRegistered, state: State) -> None:
 
 @_apply.register
 def _(event: HparamsResolved, state: State) -> None:
-    state["hyperparameters"] = wire.plain(event.values)
+    _reporting(event, state)["hyperparameters"] = wire.plain(event.values)
 
 
 @_apply.register
 def _(event: EngineConfigured, state: State) -> None:
-    state["engineSettings"] = {
+    _reporting(event, state)["engineSettings"] = {
         "requested": wire.plain(event.requested),
         "resolved": wire.plain(event.resolved),
     }

@@ -4,8 +4,10 @@ import math
 from typing import Any
 
 from projections import wire
-from projections.documents import timing
-from projections.documents.fold import State
+from projections.documents import attempts, cost, timing
+from projections.documents.catalogue import NO_SNAPSHOTS, Known
+from projections.documents.state import Attempt, State
+from projections.errors import UnknownAttemptError
 
 SUMMARY = (
     "runId",
@@ -23,14 +25,25 @@ SUMMARY = (
 )
 
 
-def record(state: State) -> dict[str, Any]:
-    """Everything that is known of the run, but for its liveness, which depends on the clock."""
+def record(state: State, known: Known, attempt: int | None = None) -> dict[str, Any]:
+    """Everything that is known of the run, but for its liveness, which depends on the clock.
+
+    Args:
+        state: what was folded.
+        known: what a record says of the run's snapshots.
+        attempt: whose settings are shown; None for the newest.
+
+    Raises:
+        UnknownAttemptError: the run has no attempt of this number.
+    """
     plan = state["plan"]
     return {
         "runId": state["runId"],
         "project": plan["project"],
-        "name": plan["name"],
-        "description": plan["description"],
+        "name": state["name"],
+        "description": state["description"],
+        "labels": state["labels"],
+        "origin": state["origin"],
         "method": plan["method"],
         "baseModel": plan["baseModel"],
         "dataset": plan["dataset"],
@@ -39,20 +52,22 @@ def record(state: State) -> dict[str, Any]:
         "phase": state["phase"],
         "waitingFor": state["waitingFor"],
         "stage": state["stage"],
+        "pause": _pause(state),
         "progress": _progress(state),
         "observedStep": state["observedStep"],
-        "savedStep": None,
+        "savedStep": None if known.saved is None else known.saved["step"],
+        "saved": known.saved,
         "failure": state["failure"],
         "results": _results(state),
-        "cost": _cost(state),
+        "cost": cost.of_run(state),
         "timing": _timing(state),
         "memory": {"peakBytes": state["memory"]} if state["memory"] else None,
         "dataFit": state["dataFit"],
         "latest": state["series"]["latest"],
-        "attempts": [_attempt(each) for each in state["attempts"]],
-        "settings": _settings(state),
+        "attempts": [attempts.record(each, state, known) for each in state["attempts"]],
+        "settings": _settings(state, attempt),
         "stated": state["stated"],
-        "submittedAt": timing.text(state["submitted"]),
+        "submittedAt": wire.moment(state["submitted"]),
         "submissionId": state["submissionId"],
         "position": state["position"],
     }
@@ -60,8 +75,21 @@ def record(state: State) -> dict[str, Any]:
 
 def summary(state: State) -> dict[str, Any]:
     """The part of the record that a list shows."""
-    whole = record(state)
-    return {name: whole[name] for name in SUMMARY} | {"endedAt": timing.text(state["ended"])}
+    whole = record(state, NO_SNAPSHOTS)
+    return {name: whole[name] for name in SUMMARY} | {"endedAt": wire.moment(state["ended"])}
+
+
+def _pause(state: State) -> dict[str, Any] | None:
+    """What was asked for and how far it came; None when the run is to go on."""
+    pause = state["pause"]
+    if pause is None:
+        return None
+    return {
+        "checkpoint": pause["checkpoint"],
+        "requestedAt": wire.moment(pause["requested"]),
+        "resourcesReleased": all(each["closed"] is not None for each in state["attempts"]),
+        "failed": pause["failed"],
+    }
 
 
 def _progress(state: State) -> dict[str, Any]:
@@ -112,40 +140,15 @@ def _training_loss(sums: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _cost(state: State) -> dict[str, Any]:
-    """Device time of every attempt; of the open one an estimate: its training time x devices."""
-    attempts = state["attempts"]
-    seconds = sum(_device_seconds(each) or 0.0 for each in attempts)
-    pending = [each for each in attempts if each["closed"] is None]
-    for attempt in pending:
-        training = timing.spent(state["visits"], "part", state["now"]).get("training", 0)
-        devices = state["plan"]["execution"]["devices"]
-        seconds += devices * (training - attempt["trainedBefore"]) / 1000
-    names = [name for each in attempts for name in each["devices"]]
-    on_cpu = all(name.startswith("cpu") for name in names)
-    return {
-        "deviceSeconds": seconds,
-        "estimate": bool(pending) or (not attempts and state["ended"] is None),
-        "deviceKind": ("cpu" if on_cpu else "gpu") if names else None,
-    }
-
-
-def _device_seconds(attempt: dict[str, Any]) -> float | None:
-    """Devices x the time from their claim to the last sign of life; None while they are held."""
-    if attempt["closed"] is None:
-        return None
-    return len(attempt["devices"]) * (attempt["released"] - attempt["opened"]) / 1000  # type: ignore[no-any-return]
-
-
 def _timing(state: State) -> dict[str, Any]:
     """Parts that add up to the whole. An open run lasts to its last sign of life, never to now."""
     visits, ended = state["visits"], state["ended"]
     now = state["now"] if ended is None else ended
     parts = timing.spent(visits, "part", now)
     return {
-        "startedAt": timing.text(state["submitted"]),
-        "endedAt": timing.text(ended),
-        "lastSignAt": timing.text(state["now"]),
+        "startedAt": wire.moment(state["submitted"]),
+        "endedAt": wire.moment(ended),
+        "lastSignAt": wire.moment(state["now"]),
         "durationMillis": now - state["submitted"],
         "phaseMillis": timing.spent(visits, "phase", now),
         "visits": [_visit(each, now) for each in visits],
@@ -157,48 +160,37 @@ def _visit(visit: dict[str, Any], now: int) -> dict[str, Any]:
     left = visit["left"]
     return {
         "phase": visit["phase"],
-        "enteredAt": timing.text(visit["entered"]),
-        "leftAt": timing.text(left),
+        "enteredAt": wire.moment(visit["entered"]),
+        "leftAt": wire.moment(left),
         "millis": (now if left is None else left) - visit["entered"],
     }
 
 
-def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
-    same = (
-        "attempt",
-        "devices",
-        "launcher",
-        "host",
-        "reason",
-        "endClass",
-        "exitCode",
-        "signal",
-        "firstStep",
-        "lastStep",
-        "highestStep",
-        "rejectedLines",
-        "rejections",
-    )
-    return {name: attempt[name] for name in same} | {
-        "openedAt": timing.text(attempt["opened"]),
-        "closedAt": timing.text(attempt["closed"]),
-        "deviceSeconds": _device_seconds(attempt),
-    }
-
-
-def _settings(state: State) -> dict[str, Any]:
-    plan = state["plan"]
-    newest = state["attempts"][-1] if state["attempts"] else {}
+def _settings(state: State, number: int | None) -> dict[str, Any]:
+    """The plan, and what the worker of one attempt made of it."""
+    plan, attempt = state["plan"], _attempt(state, number)
     labels = ("kind", "project", "name", "description", "method", "baseModel", "dataset")
     return {
         "configuration": plan["config"],
-        "hyperparameters": state["hyperparameters"],
-        "engineSettings": state["engineSettings"],
+        "hyperparameters": attempt.get("hyperparameters"),
+        "engineSettings": attempt.get("engineSettings"),
         "runtime": plan["execution"]
         | {
-            "launcher": newest.get("launcher"),
-            "host": newest.get("host"),
-            "claimedDevices": newest.get("devices"),
+            "launcher": attempt.get("launcher"),
+            "host": attempt.get("host"),
+            "claimedDevices": attempt.get("devices"),
         },
         "run": {name: plan[name] for name in (*labels, "validation", "engine")},
     }
+
+
+def _attempt(state: State, number: int | None) -> Attempt:
+    """The attempt of this number, or the newest; empty when none was opened yet."""
+    if number is None:
+        return state["attempts"][-1] if state["attempts"] else {}
+    for each in state["attempts"]:
+        if each["attempt"] == number:
+            return each  # type: ignore[no-any-return]
+    raise UnknownAttemptError(
+        f"run {state['runId']} has no attempt {number}; it has {len(state['attempts'])}"
+    )

@@ -1,16 +1,14 @@
 """What a run document says of its series: the training loss, validation losses, the newest numbers.
 
-Only current rows count: a row is current iff no later restore went below its step. Everything is
-summed in ledger order, one row at a time, so that a rebuilt document equals the live one.
+Only current rows count; ``look_back`` says which are. Everything is summed in ledger order, one row
+at a time, so that a rebuilt document equals the live one.
 """
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Any
 
-from ledger.events import Recorded, Restored, StepReported, ValidationReported
+from ledger.events import StepReported, ValidationReported
 from projections import wire
 
 _NAMED_LOSS = re.compile(r"eval_(.+)_loss")  # several validation sets without labels
@@ -19,7 +17,6 @@ _NAMED_LOSS = re.compile(r"eval_(.+)_loss")  # several validation sets without l
 def empty() -> dict[str, Any]:
     """A series without rows."""
     return {
-        "highest": 0,  # step of any row, so that a restore beyond it supersedes nothing
         "loss": None,  # first, last, sum of the finite ones and their number, and of the others
         "latest": None,  # step and numbers of the newest update that measured anything
         "validation": None,  # newest loss: value, step, dataset
@@ -29,29 +26,10 @@ def empty() -> dict[str, Any]:
 
 def add(series: dict[str, Any], event: StepReported | ValidationReported) -> None:
     """Count one row."""
-    series["highest"] = max(series["highest"], event.step)
     if isinstance(event, StepReported):
         _add_step(series, event)
     else:
         _add_validation(series, event)
-
-
-def current(restores: Sequence[int], events: Iterable[Recorded]) -> dict[str, Any]:
-    """The series of the rows among ``events`` that ``restores`` leave current.
-
-    Args:
-        restores: the step of every restore so far, in order; the last one is not among ``events``.
-        events: everything that was recorded of the run before the last restore, in order.
-    """
-    bounds = list(accumulate(reversed(restores), min))[::-1]
-    passed = 0
-    series = empty()
-    for _, event in events:
-        if isinstance(event, Restored):
-            passed += 1
-        elif isinstance(event, StepReported | ValidationReported) and event.step <= bounds[passed]:
-            add(series, event)
-    return series
 
 
 def _add_step(series: dict[str, Any], event: StepReported) -> None:

@@ -1,49 +1,37 @@
 """Run documents in the event database: rows and the position they reached, in one transaction."""
 
+import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import orjson
 
 from ledger.events import Event, Recorded
 from ledger.run import TERMINAL, Phase
 from ledger.store.sqlite import Database
-from projections.documents.fold import State, fold
+from projections.documents import branches, catalogue, lineage, tables
+from projections.documents.catalogue import Known
+from projections.documents.change import Change
+from projections.documents.fold import fold
 from projections.documents.record import record, summary
+from projections.documents.state import State
+from projections.documents.tables import TABLES, TRACKING, Branching, Row, Whole
 from projections.errors import ProjectionError
 from projections.source import Source, catch_up, events_of
 
-VERSION = 1  # of what the fold makes: another number rebuilds every document
+VERSION = 4  # of what is made of events: another number rebuilds every document
 NEWEST = 2**63 - 1  # beyond every position
 REMEMBERED = 256  # states that are kept between batches
 OPEN_PHASES = tuple(phase.value for phase in Phase if phase not in TERMINAL)
-
-
-class Row(NamedTuple):
-    """A document as the table keeps it."""
-
-    run_id: str
-    submitted: int
-    project: str
-    phase: str
-    state: State
-
-    @classmethod
-    def of(cls, state: State) -> Self:
-        """The row of a state, with the columns that lists look for."""
-        project = state["plan"]["project"]
-        return cls(state["runId"], state["submittedPosition"], project, state["phase"], state)
-
-    def stored(self) -> tuple[str, int, str, str, bytes]:
-        """Values for the table, in the order of its columns."""
-        return (*self[:-1], orjson.dumps(self.state))
+MOST_BRANCHES = 100  # of one page
 
 
 class Documents:
-    """One document per run. One thread applies events; any thread reads."""
+    """A document of each run, all snapshots and branches. One thread applies; any thread reads."""
 
     name = "documents"
 
@@ -71,7 +59,8 @@ class Documents:
                 return
             try:
                 touched = self._fold(new)
-                self._write(touched, new[-1].position)
+                changes = [change for each in new for change in _changes(each)]
+                self._write(touched, changes, new[-1].position)
             except BaseException:
                 self._states.clear()  # they may be ahead of what is stored
                 raise
@@ -82,11 +71,8 @@ class Documents:
         """Take over what ``fresh`` made of the same ledger elsewhere, in one transaction."""
         with self._applying:
             catch_up(fresh, source, self._position)
-            with fresh._database.read() as theirs:
-                rows = theirs.execute("SELECT * FROM document").fetchall()
-            with self._database.write() as connection:
-                connection.execute("DELETE FROM document")
-                connection.executemany("INSERT INTO document VALUES (?, ?, ?, ?, ?)", rows)
+            with fresh._database.read() as theirs, self._database.write() as connection:
+                tables.copy(theirs, connection)
                 connection.execute("UPDATE document_tracking SET position = ?", (fresh.position(),))
             self._states.clear()
             self._position = fresh.position()
@@ -95,7 +81,8 @@ class Documents:
         """The stored position; 0, with new tables, when another version made the old ones."""
         schema = files("projections.documents").joinpath("schema.sql").read_text("utf-8")
         if self._version() not in (None, VERSION):
-            schema = f"DROP TABLE document; DROP TABLE document_tracking; {schema}"
+            old = "".join(f"DROP TABLE IF EXISTS {each}; " for each in (*TABLES, TRACKING))
+            schema = old + schema
         self._database.script(schema)
         with self._database.write() as connection:
             connection.execute(
@@ -136,14 +123,18 @@ class Documents:
         row = self.row(run_id)
         return None if row is None else row.state
 
-    def _write(self, touched: Mapping[str, State], position: int) -> None:
+    def _write(
+        self, touched: Mapping[str, State], changes: Iterable[Change], position: int
+    ) -> None:
         with self._database.write() as connection:
             connection.executemany(
-                "INSERT INTO document (run_id, submitted, project, phase, state)"
-                " VALUES (?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE"
-                " SET phase = excluded.phase, state = excluded.state",
+                "INSERT INTO document (run_id, submitted, project, name, phase, state)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE"
+                " SET name = excluded.name, phase = excluded.phase, state = excluded.state",
                 [Row.of(state).stored() for state in touched.values()],
             )
+            for change in changes:
+                connection.execute(*change)
             moved = connection.execute(
                 "UPDATE document_tracking SET position = ? WHERE position = ? AND version = ?",
                 (position, self._position, VERSION),
@@ -158,18 +149,89 @@ class Documents:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def row(self, run_id: str) -> "Row | None":
+    def row(self, run_id: str) -> Row | None:
         """The run's document as it is stored; None when there is no such run."""
         with self._database.read() as connection:
-            found = connection.execute(
-                "SELECT * FROM document WHERE run_id = ?", (run_id,)
-            ).fetchone()
-        return None if found is None else Row._make([*found[:-1], orjson.loads(found[-1])])
+            return tables.row(connection, run_id)
 
-    def get(self, run_id: str) -> dict[str, Any] | None:
-        """The record of a run; None when there is no such run."""
-        row = self.row(run_id)
-        return None if row is None else record(row.state)
+    def whole(self, run_id: str) -> Whole:
+        """The run's document and snapshots as they are stored."""
+        with self._of_one_commit() as connection:
+            return tables.whole(connection, run_id)
+
+    def branching(self) -> Branching:
+        """Every branch and every hold of a snapshot as they are stored, and their position."""
+        with self._of_one_commit() as connection:
+            return tables.branching(connection)
+
+    @contextmanager
+    def _of_one_commit(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees the same commit in every statement."""
+        with self._database.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    def get(self, run_id: str, attempt: int | None = None) -> dict[str, Any] | None:
+        """The record of a run; None when there is no such run.
+
+        Args:
+            run_id: the whole id.
+            attempt: whose settings it shows; None for the newest.
+
+        Raises:
+            UnknownAttemptError: the run has no attempt of this number.
+        """
+        with self._database.read() as connection:
+            found = connection.execute(_RECORD, (run_id,)).fetchone()
+        if found is None:
+            return None
+        state, snapshot_id, step, epoch, damaged = found
+        saved = None
+        if snapshot_id is not None:
+            saved = {"snapshotId": snapshot_id, "step": step, "epoch": catalogue.epoch(epoch)}
+        return record(orjson.loads(state), Known(saved, orjson.loads(damaged)), attempt)
+
+    def snapshots(self, run_id: str) -> list[dict[str, Any]]:
+        """Every committed snapshot of a run, oldest commit first, swept ones too."""
+        with self._database.read() as connection:
+            return catalogue.of_run(connection, run_id)
+
+    def snapshot(self, prefix: str, limit: int = 10) -> list[dict[str, Any]]:
+        """Snapshots of any run whose ids begin with ``prefix``, in order of ids."""
+        with self._database.read() as connection:
+            return catalogue.beginning_with(connection, prefix, limit)
+
+    def branches(
+        self, parent: str, limit: int = 50, before: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Branches that were asked for of a run, newest first, at most ``MOST_BRANCHES`` of them.
+
+        Args:
+            parent: the run that they begin from.
+            limit: branches of one page.
+            before: the position of the last branch of the page before.
+        """
+        upto, most = NEWEST if before is None else before, min(limit, MOST_BRANCHES)
+        with self._database.read() as connection:
+            return branches.of_parent(connection, parent, before=upto, limit=most)
+
+    def branch(self, parent: str, token: str) -> dict[str, Any] | None:
+        """The branch of a run that a submission token asked for; None: it asked for none."""
+        with self._database.read() as connection:
+            return branches.of_token(connection, parent, token)
+
+    def tree(self, run_id: str) -> dict[str, Any] | None:
+        """Every generation of the tree that a run is in, from its root; None: no such run."""
+        with self._database.read() as connection:
+            return lineage.tree(connection, run_id)
+
+    def ancestry(self, run_id: str) -> list[dict[str, Any]]:
+        """Every run from the root of its tree to this one, with what each began from."""
+        with self._database.read() as connection:
+            return lineage.ancestry(connection, run_id)
 
     def find(self, prefix: str, limit: int = 10) -> list[str]:
         """Ids that begin with ``prefix``, in order."""
@@ -192,9 +254,12 @@ class Documents:
         return [run_id for (run_id,) in found]
 
     def runs(self) -> list[str]:
-        """Ids of all runs, oldest first."""
+        """Ids of all runs that anything is stored of, in order."""
         with self._database.read() as connection:
-            found = connection.execute("SELECT run_id FROM document ORDER BY submitted").fetchall()
+            found = connection.execute(
+                "SELECT run_id FROM document UNION SELECT run_id FROM snapshot"
+                " UNION SELECT run_id FROM snapshot_offer ORDER BY run_id"
+            ).fetchall()
         return [run_id for (run_id,) in found]
 
     def list(
@@ -235,5 +300,29 @@ class Documents:
         return [summary(orjson.loads(state)) for _, state in page], more
 
 
+# The document, what the next attempt would go on from, and the steps of damaged snapshots.
+_RECORD = """
+SELECT
+    d.state, s.snapshot_id, s.step, s.epoch,
+    (
+        SELECT json_group_object(snapshot_id, step) FROM snapshot
+        WHERE run_id = d.run_id AND damage IS NOT NULL
+    )
+FROM document AS d
+LEFT JOIN snapshot AS s
+    ON s.run_id = d.run_id
+    AND s.position = (SELECT max(position) FROM snapshot WHERE run_id = d.run_id AND restorable)
+WHERE d.run_id = ?
+"""
+
+
 def _tells_of_run(event: Event) -> bool:
     return event.originator_id.startswith("run/")
+
+
+def _changes(recorded: Recorded) -> Iterable[Change]:
+    position, event = recorded
+    for changes in (catalogue.changes, branches.changes):
+        if type(event) in changes.registry:  # most events are steps, which change neither
+            return changes(event, position)
+    return ()

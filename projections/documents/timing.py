@@ -4,11 +4,25 @@ Clocks of workers and servers differ, so a moment that lies before the one alrea
 that one. Phases are visits: each begins where the one before it ended, so that they add up exactly.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
+from ledger.events import (
+    Event,
+    ReportsClosed,
+    RunAnnotated,
+    SnapshotCommitted,
+    SnapshotDamaged,
+    SnapshotOffered,
+    SnapshotPinned,
+    SnapshotRejected,
+    SnapshotsSuperseded,
+    SnapshotSwept,
+    SnapshotUnpinned,
+    UnknownEvent,
+)
+from projections.wire import EPOCH, MILLISECOND
+
 PARTS = ("waiting", "queued", "preparing", "training", "other")
 _PART = {
     "WAITING": "waiting",
@@ -17,19 +31,38 @@ _PART = {
     "TRAINING": "training",
 }
 _ENDING = frozenset({"PAUSING", "CANCELLING"})  # they go on with what the phase before did
+TIMELESS: frozenset[type[Event]] = frozenset(
+    {
+        SnapshotOffered,
+        SnapshotCommitted,
+        SnapshotRejected,
+        SnapshotDamaged,
+        SnapshotsSuperseded,
+        SnapshotPinned,
+        SnapshotUnpinned,
+        SnapshotSwept,
+        ReportsClosed,
+        RunAnnotated,
+        UnknownEvent,
+    }
+)
+
+
+def reached(now: int, event: Event) -> int:
+    """The moment that a run has reached with ``event``.
+
+    Time goes on with every line that an attempt said, and with what happens to the run itself: its
+    submission, what people ask of it, its phases, attempts and restores, its end. It stands still
+    while files are looked after (committed, pinned, swept or found damaged: the server does that to
+    a run that may be long dead), while words are put to it, and while reports are fenced. What a
+    worker's own line means for snapshots stands beside that line.
+    """
+    return now if type(event) in TIMELESS else max(now, millis(event.at))
 
 
 def millis(moment: datetime) -> int:
     """Whole milliseconds since 1970."""
     return (moment - EPOCH) // MILLISECOND
-
-
-def text(moment: int | None) -> str | None:
-    """The moment as RFC 3339 in UTC, to the millisecond; None stays None."""
-    if moment is None:
-        return None
-    stamp = (EPOCH + moment * MILLISECOND).isoformat(timespec="milliseconds")
-    return stamp.replace("+00:00", "Z")
 
 
 def enter(visits: list[dict[str, Any]], phase: str, now: int) -> None:

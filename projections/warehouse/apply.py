@@ -9,6 +9,9 @@ import orjson
 from ledger.events import (
     AttemptClosed,
     AttemptOpened,
+    BranchCreated,
+    BranchRefused,
+    BranchRequested,
     Event,
     PhaseChanged,
     Recorded,
@@ -17,11 +20,15 @@ from ledger.events import (
     RunCompleted,
     RunFailed,
     RunSubmitted,
+    SourceHeld,
     StepReported,
     ValidationReported,
     attempt_of,
 )
 from projections import wire
+from projections.digest import config_sha256
+from projections.warehouse import events
+from projections.warehouse.clock import Tick
 
 CORE = (
     "loss",
@@ -45,21 +52,26 @@ class Row(NamedTuple):
     values: tuple[Any, ...]
 
 
-def rows(recorded: Recorded) -> Iterator[Row]:
-    """Rows that an event adds. Kinds without a handler below say nothing to the warehouse."""
-    return _rows(recorded.event, recorded.position)
+def rows(recorded: Recorded, tick: Tick) -> Iterator[Row]:
+    """Rows that an event adds: an update to metric, any other to event and where it belongs."""
+    position, event = recorded
+    if isinstance(event, StepReported):
+        yield _update(event, position, tick)
+        return
+    yield Row("event", events.columns(event, position, tick))
+    yield from _rows(event, position, tick)
 
 
 @singledispatch
-def _rows(_event: Event, _position: int) -> Iterator[Row]:
+def _rows(_event: Event, _position: int, _tick: Tick) -> Iterator[Row]:
+    """Kinds without a handler below add nothing more."""
     return iter(())
 
 
-@_rows.register
-def _(event: StepReported, position: int) -> Iterator[Row]:
+def _update(event: StepReported, position: int, tick: Tick) -> Row:
     measured = event.measured
     extra = {name: value for name, value in measured.items() if name not in _CORE}
-    yield Row(
+    return Row(
         "metric",
         (
             position,
@@ -67,6 +79,10 @@ def _(event: StepReported, position: int) -> Iterator[Row]:
             _attempt_of(event.originator_id),
             event.step,
             event.at,
+            event.originator_version,
+            event.principal,
+            tick.reached,
+            tick.spent,
             event.step_seconds,
             *[measured.get(name) for name in CORE],
             extra,
@@ -76,7 +92,7 @@ def _(event: StepReported, position: int) -> Iterator[Row]:
 
 
 @_rows.register
-def _(event: ValidationReported, position: int) -> Iterator[Row]:
+def _(event: ValidationReported, position: int, _: Tick) -> Iterator[Row]:
     attempt = _attempt_of(event.originator_id)
     yield Row(
         "validation",
@@ -93,13 +109,14 @@ def _(event: ValidationReported, position: int) -> Iterator[Row]:
 
 
 @_rows.register
-def _(event: Restored, position: int) -> Iterator[Row]:
-    attempt = _attempt_of(event.originator_id)
-    yield Row("restore", (position, event.run_id, attempt, event.at, event.step))
+def _(event: Restored, position: int, _: Tick) -> Iterator[Row]:
+    attempt = event.attempt or _attempt_of(event.originator_id)
+    facts = (attempt, event.at, event.step, event.snapshot_id)
+    yield Row("restore", (position, event.run_id, *facts))
 
 
 @_rows.register
-def _(event: RunSubmitted, position: int) -> Iterator[Row]:
+def _(event: RunSubmitted, position: int, _: Tick) -> Iterator[Row]:
     plan = event.plan
     labels = [plan[name] for name in ("project", "name", "method", "baseModel", "dataset")]
     text = orjson.dumps(wire.plain(plan)).decode()
@@ -108,39 +125,77 @@ def _(event: RunSubmitted, position: int) -> Iterator[Row]:
 
 
 @_rows.register
-def _(event: PhaseChanged, position: int) -> Iterator[Row]:
+def _(event: PhaseChanged, position: int, _: Tick) -> Iterator[Row]:
     yield _phase(event, position, event.phase, event.waiting_for)
 
 
 @_rows.register
-def _(event: RunCompleted, position: int) -> Iterator[Row]:
+def _(event: RunCompleted, position: int, _: Tick) -> Iterator[Row]:
     yield _phase(event, position, "COMPLETED")
 
 
 @_rows.register
-def _(event: RunCancelled, position: int) -> Iterator[Row]:
+def _(event: RunCancelled, position: int, _: Tick) -> Iterator[Row]:
     yield _phase(event, position, "CANCELLED")
 
 
 @_rows.register
-def _(event: RunFailed, position: int) -> Iterator[Row]:
+def _(event: RunFailed, position: int, _: Tick) -> Iterator[Row]:
     yield _phase(event, position, "FAILED")
     facts = (event.code, event.end_class, event.reason)
     yield Row("failure", (position, event.run_id, event.at, *facts))
 
 
 @_rows.register
-def _(event: AttemptOpened, position: int) -> Iterator[Row]:
+def _(event: AttemptOpened, position: int, _: Tick) -> Iterator[Row]:
     facts = (event.attempt, event.at, list(event.devices), event.launcher)
     yield Row("attempt", (position, event.run_id, *facts))
 
 
 @_rows.register
-def _(event: AttemptClosed, position: int) -> Iterator[Row]:
+def _(event: AttemptClosed, position: int, tick: Tick) -> Iterator[Row]:
+    assert tick.released is not None
+    released = wire.EPOCH + tick.released * wire.MILLISECOND
     end = (event.end_class, event.reason, event.exit_code, event.signal)
-    facts = (event.attempt, event.at, event.last_sign_at, *end)
+    facts = (event.attempt, event.at, event.last_sign_at, released, *end)
     yield Row("attempt_end", (position, event.run_id, *facts))
 
 
 def _phase(event: Event, position: int, phase: str, waiting_for: str | None = None) -> Row:
     return Row("phase", (position, event.run_id, event.at, phase, waiting_for))
+
+
+@_rows.register
+def _(event: BranchRequested, position: int, _: Tick) -> Iterator[Row]:
+    origin = event.origin
+    source = (origin.parent, event.child, origin.snapshot_id, origin.step, origin.restore)
+    labels = (event.config_name, event.description, config_sha256(event.plan))
+    facts = (_token(event), event.at, *source, event.steps, *labels)
+    yield Row("branch", (position, *facts))
+    yield _branch_state(event, position, "requested")
+
+
+@_rows.register
+def _(event: SourceHeld, position: int, _: Tick) -> Iterator[Row]:
+    yield _branch_state(event, position, "preparing")
+
+
+@_rows.register
+def _(event: BranchCreated, position: int, _: Tick) -> Iterator[Row]:
+    yield _branch_state(event, position, "created")
+
+
+@_rows.register
+def _(event: BranchRefused, position: int, _: Tick) -> Iterator[Row]:
+    yield _branch_state(event, position, "refused", event.reason, event.advice)
+
+
+def _branch_state(
+    event: Event, position: int, state: str, reason: str | None = None, advice: str | None = None
+) -> Row:
+    return Row("branch_state", (position, _token(event), event.at, state, reason, advice))
+
+
+def _token(event: Event) -> str:
+    """The submission token in whose stream ``event`` is."""
+    return event.originator_id.partition("/")[2]

@@ -26,6 +26,9 @@ class Publisher:
         self._warehouse = warehouse
         self._path = path
         self._stopping = threading.Event()
+        self._moved = threading.Condition()
+        self._published = -1  # position of the newest copy
+        self._wanted = -1  # position that somebody waits for
         self._thread = threading.Thread(target=self._keep, name="publish", daemon=True)
         self.failure: Exception | None = None  # why the newest copy is old; None while it is not
 
@@ -36,21 +39,51 @@ class Publisher:
     def stop(self) -> None:
         """End after the copy at hand."""
         self._stopping.set()
+        with self._moved:
+            self._moved.notify_all()
         self._thread.join()
 
+    def position(self) -> int:
+        """Of the newest copy; -1 while there is none."""
+        return self._published
+
+    def wait_for(self, position: int, timeout: float) -> bool:
+        """Have everything up to ``position`` published at once; False: not in time."""
+        with self._moved:
+            self._wanted = max(self._wanted, position)
+            self._moved.notify_all()
+            return self._moved.wait_for(lambda: self._published >= position, timeout)
+
     def _keep(self) -> None:
-        published, ended, due = -1, -1, 0.0
-        while not self._stopping.wait(LOOK_SECONDS):
+        ended, due = -1, 0.0
+        while not self._stopping.is_set():
+            with self._moved:
+                self._moved.wait_for(self._is_urgent, LOOK_SECONDS)
             position, runs_ended = self._warehouse.position(), self._warehouse.runs_ended
             began = time.monotonic()
-            if position == published or (began < due and runs_ended == ended):
+            is_due = began >= due or runs_ended != ended or self._is_urgent()
+            if position == self._published or not is_due:
                 continue
-            try:
-                published, ended = publish(self._warehouse, self._path), runs_ended
-                self.failure = None
-            except (duckdb.Error, OSError, subprocess.CalledProcessError) as error:
-                self.failure = error  # info shows it; the next round tries again
+            self._publish()
+            ended = runs_ended
             due = time.monotonic() + max(PAUSE_SECONDS, SHARE * (time.monotonic() - began))
+
+    def _is_urgent(self) -> bool:
+        """Whether somebody waits for what the warehouse holds by now, or we are to stop."""
+        is_wanted = self._published < self._wanted <= self._warehouse.position()
+        return is_wanted or self._stopping.is_set()
+
+    def _publish(self) -> None:
+        try:
+            published = publish(self._warehouse, self._path)
+        except (duckdb.Error, OSError, subprocess.CalledProcessError) as error:
+            self.failure = error  # info shows it; the next round tries again
+            self._wanted = -1  # and nobody waits for that
+            return
+        self.failure = None
+        with self._moved:
+            self._published = published
+            self._moved.notify_all()
 
 
 def publish(warehouse: Warehouse, path: Path) -> int:

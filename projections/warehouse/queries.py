@@ -1,11 +1,13 @@
 """What the warehouse answers about the series of one run."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from projections import wire
 from projections.warehouse.apply import CORE
@@ -15,26 +17,43 @@ Steps = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 EVERY_STEP = (0, 2**63 - 1)
-COLUMNS = ("step", "attempt", "segment", "superseded", "extra", "reward_terms", *CORE)
+PLACE = ("step", "attempt", "segment", "superseded")
+TERMS = "terms:"  # before the name of a reward term, where it is one of several fields
 
 
 def series(warehouse: Warehouse, run_id: str, field: str) -> tuple[Steps, Values]:
     """Steps, rising, and the current values of ``field``; steps that lack it are left out."""
-    value = f'"{field}"' if field in CORE else "extra[$field]"
     facts = {"run": run_id} if field in CORE else {"run": run_id, "field": field}
     with warehouse.read() as cursor:
         found = cursor.execute(
-            f"SELECT step, position, {value} AS value FROM metrics_all"  # noqa: S608 (ours)
+            f"SELECT step, position, {value_of(field)} AS value FROM metrics_all"  # noqa: S608 (ours)
             " WHERE run_id = $run AND NOT superseded AND value IS NOT NULL",
             facts,
         ).fetchnumpy()
+    return newest(found)
+
+
+def value_of(field: str) -> str:
+    """The SQL of a number of the table metric; one without a column has the placeholder $field."""
+    if field in CORE:
+        return f'"{field}"'
+    if field.startswith(TERMS):
+        return f"coalesce(extra[$field], reward_terms[substr($field, {len(TERMS) + 1})])"
+    return "extra[$field]"
+
+
+def newest(found: Mapping[str, npt.NDArray[Any]]) -> tuple[Steps, Values]:
+    """Steps, rising, and of several reports of one update the last value.
+
+    ``found`` has columns step, position and value, in any order of rows.
+    """
     # They lie almost in order, which numpy's sort makes use of: with ORDER BY the same took twice
     # as long (14 against 8 ms for 100,000 steps, measured 2026-11-29).
     order = np.lexsort((found["position"], found["step"]))
     steps, values = np.asarray(found["step"])[order], np.asarray(found["value"])[order]
-    newest = np.ones(len(steps), dtype=bool)  # of several reports of one update the last
-    newest[:-1] = steps[1:] != steps[:-1]
-    return steps[newest], values[newest]
+    is_last = np.ones(len(steps), dtype=bool)
+    is_last[:-1] = steps[1:] != steps[:-1]
+    return steps[is_last], values[is_last]
 
 
 def metrics(
@@ -43,36 +62,130 @@ def metrics(
     *,
     fields: Collection[str] | None = None,
     between: tuple[int, int] = EVERY_STEP,
-    limit: int | None = None,
     superseded: bool = False,
+    attempt: int | None = None,
 ) -> list[dict[str, Any]]:
     """One mapping per update, in order of steps: step, attempt, measured and rewardTerms.
 
     Args:
         warehouse: where they are.
         run_id: whose they are.
-        fields: only these names; an update that has none of them stays, with nothing measured.
+        fields: only these names, ``terms:`` before that of a reward term; an update that has none
+            of them stays, with nothing measured.
+        between: lowest and highest step.
+        superseded: also what a restore took back, each before what came in its place and marked,
+            with the restore that was the first to take it back.
+        attempt: only what this attempt reported, all of it.
+    """
+    rows = Rows("metrics_all", run_id, between, superseded=superseded, attempt=attempt)
+    numbers = _Numbers(fields)
+    with warehouse.read() as cursor:
+        found = rows.fetch(cursor, (*PLACE, *numbers.columns), numbers.facts)
+        restores = _restores(cursor, run_id) if rows.has_superseded else []
+    updates: list[dict[str, Any]] = []
+    before = None
+    for step, number, segment, is_superseded, *values in found:
+        place = (step, segment if is_superseded else None)
+        if place != before:  # several reports of one update follow one another
+            updates.append({"step": step, "attempt": number, "measured": {}})
+            before = place
+        update = updates[-1]
+        update["attempt"] = number
+        numbers.add(update, values)
+        if is_superseded:
+            _mark(update, {"segment": segment, "superseded": True, "step": step}, restores)
+    return updates
+
+
+class _Numbers:
+    """Which numbers of an update are read, each from its own column, and what is told of them."""
+
+    def __init__(self, fields: Collection[str] | None) -> None:
+        """``fields``: the names that are asked for; None for all that there are."""
+        self._has_maps = fields is None
+        self._names = list(CORE) if fields is None else sorted(fields)
+        self._terms = [each.removeprefix(TERMS) for each in self._names if each.startswith(TERMS)]
+        self.columns: list[str] = []
+        self.facts: dict[str, str] = {}
+        for place, name in enumerate(self._names):
+            self.columns.append(f'"{name}"' if name in CORE else f"extra[$name{place}]")
+            self.facts |= {} if name in CORE else {f"name{place}": name}
+        for place, name in enumerate(self._terms):
+            self.columns.append(f"reward_terms[$term{place}]")
+            self.facts[f"term{place}"] = name
+        if fields is None:
+            # As text: of a map, DuckDB makes a dict 15 times as slowly (measured 2026-11-29).
+            self.columns += ["to_json(extra)", "to_json(reward_terms)"]
+
+    def add(self, update: dict[str, Any], values: Sequence[Any]) -> None:
+        """Add a report of an update; of a name that comes twice the later value stays."""
+        if self._has_maps:
+            *values, extra, text = values
+            measured = _present(self._names, values) | _read(extra)
+            terms = None if text is None else _read(text)
+        else:
+            end = len(self._names)
+            measured = _present(self._names, values[:end])
+            terms = _present(self._terms, values[end:]) or None
+        update["measured"].update(_said(measured))
+        if terms is not None:
+            update.setdefault("rewardTerms", {}).update(_said(terms))
+
+
+def _read(text: str) -> dict[str, float]:
+    """The map that DuckDB wrote; what is not finite it writes as Python does, and JSON never."""
+    try:
+        found: dict[str, float] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = json.loads(text)
+    return found
+
+
+def _present(names: Sequence[str], values: Sequence[float | None]) -> dict[str, float]:
+    return {n: value for n, value in zip(names, values, strict=True) if value is not None}
+
+
+def _said(numbers: dict[str, float]) -> Mapping[str, float | str]:
+    """The numbers as JSON says them; nearly always all of them are finite, and stay as they are."""
+    total = sum(numbers.values())
+    return numbers if total - total == 0 else wire.numbers(numbers)
+
+
+class Page(NamedTuple):
+    """The steps of one answer."""
+
+    first: int
+    last: int
+    next: int | None  # the first step of the page after it
+
+
+def page(  # noqa: PLR0913 (which part of a series)
+    warehouse: Warehouse,
+    run_id: str,
+    *,
+    most: int,
+    between: tuple[int, int] = EVERY_STEP,
+    limit: int | None = None,
+    superseded: bool = False,
+    attempt: int | None = None,
+) -> Page:
+    """The first page of a part of a series.
+
+    Args:
+        warehouse: where it is.
+        run_id: whose it is.
+        most: updates of one page.
         between: lowest and highest step.
         limit: only the last so many steps.
-        superseded: also what a restore took back, each before what came in its place and marked.
+        superseded: as for ``metrics``, and ``attempt`` likewise.
+        attempt: the same.
     """
-    first, last = between
-    facts = {"run": run_id, "first": first, "last": last, "superseded": superseded}
+    rows = Rows("metrics_all", run_id, between, superseded=superseded, attempt=attempt)
     with warehouse.read() as cursor:
         if limit is not None:
-            facts["first"] = _first_of_last(cursor, limit, facts)
-        found = cursor.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM metrics_all"  # noqa: S608 (columns of ours)
-            " WHERE run_id = $run AND step BETWEEN $first AND $last"
-            " AND ($superseded OR NOT superseded) ORDER BY step, position",
-            facts,
-        ).fetchall()
-    updates: dict[Any, dict[str, Any]] = {}
-    for values in found:
-        row = dict(zip(COLUMNS, values, strict=True))
-        update = updates.setdefault(_place(row), {"step": row["step"], "measured": {}})
-        _merge(update, row, fields)
-    return list(updates.values())
+            rows.facts["first"] = rows.first_of_last(cursor, limit)
+        after = rows.first_after(cursor, most)
+    return Page(rows.facts["first"], between[1] if after is None else after - 1, after)
 
 
 def validations(
@@ -81,35 +194,95 @@ def validations(
     *,
     between: tuple[int, int] = EVERY_STEP,
     superseded: bool = False,
+    attempt: int | None = None,
 ) -> list[dict[str, Any]]:
-    """One mapping per validated update and data set: step, attempt, dataset and measured."""
+    """One mapping per validated update and data set: step, attempt, dataset and measured.
+
+    ``superseded`` and ``attempt`` are those of ``metrics``.
+    """
+    rows = Rows("validations_all", run_id, between, superseded=superseded, attempt=attempt)
+    columns = (*PLACE, "dataset", "measured")
     with warehouse.read() as cursor:
-        found = cursor.execute(
-            "SELECT step, attempt, segment, superseded, dataset, measured FROM validations_all"
-            " WHERE run_id = $run AND step BETWEEN $first AND $last"
-            " AND ($superseded OR NOT superseded) ORDER BY step, position",
-            {"run": run_id, "first": between[0], "last": between[1], "superseded": superseded},
+        found = rows.fetch(cursor, columns, {})
+        restores = _restores(cursor, run_id) if rows.has_superseded else []
+    validated: dict[Any, dict[str, Any]] = {}
+    for row in (dict(zip(columns, values, strict=True)) for values in found):
+        facts = {"step": row["step"], "dataset": row["dataset"], "measured": {}}
+        validation = validated.setdefault((row["dataset"], _place(row)), facts)
+        validation["attempt"] = row["attempt"]
+        validation["measured"].update(wire.numbers(row["measured"]))
+        _mark(validation, row, restores)
+    return list(validated.values())
+
+
+class Rows:
+    """Which rows of a view are asked for."""
+
+    def __init__(
+        self,
+        view: str,
+        run_id: str,
+        between: tuple[int, int],
+        *,
+        superseded: bool,
+        attempt: int | None,
+    ) -> None:
+        self.facts: dict[str, Any] = {"run": run_id, "first": between[0], "last": between[1]}
+        self.has_superseded = superseded or attempt is not None
+        clauses = ["run_id = $run", "step BETWEEN $first AND $last"]
+        if not self.has_superseded:
+            clauses.append("NOT superseded")
+        if attempt is not None:
+            clauses.append("attempt = $attempt")
+            self.facts["attempt"] = attempt
+        self.part = f"FROM {view} WHERE {' AND '.join(clauses)}"
+
+    def fetch(
+        self, cursor: duckdb.DuckDBPyConnection, columns: Sequence[str], facts: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """The rows, in order of steps and of what came in their place."""
+        return cursor.execute(
+            f"SELECT {', '.join(columns)} {self.part} ORDER BY step, position",
+            {**self.facts, **facts},
         ).fetchall()
-    rows: dict[Any, dict[str, Any]] = {}
-    for step, attempt, segment, gone, dataset, measured in found:
-        place = (dataset, step, segment if gone else None)
-        row = rows.setdefault(place, {"step": step, "dataset": dataset, "measured": {}})
-        row["attempt"] = attempt
-        row["measured"].update(wire.numbers(measured))
-        if gone:
-            row["superseded"] = True
-    return list(rows.values())
+
+    def first_of_last(self, cursor: duckdb.DuckDBPyConnection, limit: int) -> int:
+        """The lowest of the last ``limit`` steps."""
+        ((step,),) = cursor.execute(
+            f"SELECT min(step) FROM (SELECT DISTINCT step {self.part}"  # noqa: S608 (a view of ours)
+            " ORDER BY step DESC LIMIT $limit)",
+            {**self.facts, "limit": limit},
+        ).fetchall()
+        return self.facts["last"] if step is None else int(step)
+
+    def first_after(self, cursor: duckdb.DuckDBPyConnection, most: int) -> int | None:
+        """The first step beyond the first ``most`` of them; None where there is none."""
+        found = cursor.execute(
+            f"SELECT DISTINCT step {self.part} ORDER BY step LIMIT 1 OFFSET $most",
+            {**self.facts, "most": most},
+        ).fetchall()
+        return int(found[0][0]) if found else None
 
 
-def _first_of_last(cursor: duckdb.DuckDBPyConnection, limit: int, facts: Mapping[str, Any]) -> int:
-    """The lowest of the last ``limit`` steps."""
-    ((step,),) = cursor.execute(
-        "SELECT min(step) FROM (SELECT DISTINCT step FROM metrics_all"
-        " WHERE run_id = $run AND step BETWEEN $first AND $last"
-        " AND ($superseded OR NOT superseded) ORDER BY step DESC LIMIT $limit)",
-        {**facts, "limit": limit},
+def _restores(cursor: duckdb.DuckDBPyConnection, run_id: str) -> list[dict[str, Any]]:
+    """Every restore of a run, in order."""
+    found = cursor.execute(
+        "SELECT attempt, step, position, epoch_ms(happened_at) FROM restore"
+        " WHERE run_id = $run ORDER BY position",
+        {"run": run_id},
     ).fetchall()
-    return facts["last"] if step is None else int(step)
+    return [
+        {"attempt": attempt, "step": step, "position": position, "at": wire.moment(at)}
+        for attempt, step, position, at in found
+    ]
+
+
+def _mark(told: dict[str, Any], row: Mapping[str, Any], restores: list[dict[str, Any]]) -> None:
+    """Say of a superseded row that it is, and which restore took it back first."""
+    if row["superseded"]:
+        later = restores[row["segment"] - 1 :]
+        told["superseded"] = True
+        told["supersededBy"] = next(each for each in later if each["step"] < row["step"])
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int | None]:
@@ -117,7 +290,7 @@ def _place(row: Mapping[str, Any]) -> tuple[int, int | None]:
     return row["step"], row["segment"] if row["superseded"] else None
 
 
-def _merge(update: dict[str, Any], row: Mapping[str, Any], fields: Collection[str] | None) -> None:
+def merge(update: dict[str, Any], row: Mapping[str, Any], fields: Collection[str] | None) -> None:
     """Add a report of an update; of a name that comes twice the later value stays."""
     core = {name: row[name] for name in CORE if row[name] is not None}
     measured = wire.numbers(core | row["extra"])
@@ -127,5 +300,3 @@ def _merge(update: dict[str, Any], row: Mapping[str, Any], fields: Collection[st
     update["measured"].update(measured)
     if row["reward_terms"] is not None:
         update.setdefault("rewardTerms", {}).update(wire.numbers(row["reward_terms"]))
-    if row["superseded"]:
-        update["superseded"] = True

@@ -1,6 +1,7 @@
--- What analysts read. Tables only ever grow: truncation at a restore is a view, never a delete, and
--- no table has a key or an index. Statements are in the dialect of DuckDB 1.5, whose clients read
--- published copies. NULL means absent; NaN and the infinities are values.
+-- What analysts read, views.sql, is made of these tables. They only ever grow: truncation at a restore
+-- is a view, never a delete, and no table has a key or an index. Statements are in the dialect of
+-- DuckDB 1.5, whose clients read published copies. NULL means absent; NaN and the infinities are
+-- values.
 
 CREATE TABLE schema_version (
     version INTEGER NOT NULL  -- of these statements and of what apply.py makes
@@ -54,6 +55,7 @@ CREATE TABLE attempt_end (
     attempt INTEGER NOT NULL,          -- from 1
     happened_at TIMESTAMPTZ NOT NULL,  -- when it was closed
     last_sign_at TIMESTAMPTZ NOT NULL, -- when it was last known to be alive
+    released_at TIMESTAMPTZ NOT NULL,  -- when its devices were free: its last sign, in run's time
     end_class VARCHAR NOT NULL,        -- completed, input, resource, infrastructure, ...
     reason VARCHAR NOT NULL,           -- one sentence
     exit_code INTEGER,                 -- of the worker, where it was seen
@@ -63,9 +65,10 @@ CREATE TABLE attempt_end (
 CREATE TABLE restore (
     position BIGINT NOT NULL,         -- of the event in the ledger
     run_id VARCHAR NOT NULL,          -- the run
-    attempt INTEGER NOT NULL,         -- that went back
+    attempt INTEGER NOT NULL,         -- that went back, or that began so
     happened_at TIMESTAMPTZ NOT NULL, -- when
-    step BIGINT NOT NULL              -- the update that it went back to
+    step BIGINT NOT NULL,             -- the update that it went back to; 0: the start
+    snapshot_id VARCHAR               -- that was restored; NULL: the start, or the trainer's own
 );
 
 CREATE TABLE metric (
@@ -74,7 +77,11 @@ CREATE TABLE metric (
     attempt INTEGER NOT NULL,         -- that reported it
     step BIGINT NOT NULL,             -- update of the run, from 1
     happened_at TIMESTAMPTZ NOT NULL, -- when
-    step_seconds DOUBLE,              -- that the update took
+    version BIGINT NOT NULL,          -- line of the spool that the attempt said it in
+    principal VARCHAR NOT NULL,       -- who caused the event
+    reached_at TIMESTAMPTZ NOT NULL,  -- how far the run's time had come, to the millisecond
+    spent_ms BIGINT NOT NULL,         -- since the update before it, or since training began
+    step_seconds DOUBLE,              -- that the update took, in the engine's words
     loss DOUBLE,                      -- from here on the engine's numbers, under its own names
     grad_norm DOUBLE,                 -- before clipping
     grad_clip_factor DOUBLE,          -- maxGradNorm / grad_norm, at most 1
@@ -95,6 +102,46 @@ CREATE TABLE validation (
     happened_at TIMESTAMPTZ NOT NULL, -- when
     dataset VARCHAR,                  -- which rows, where there are several sets
     measured MAP(VARCHAR, DOUBLE)     -- the engine's numbers, under its own names
+);
+
+CREATE TABLE branch (
+    position BIGINT NOT NULL,         -- of the request in the ledger
+    token VARCHAR NOT NULL,           -- of the submission, which asks for one branch
+    happened_at TIMESTAMPTZ NOT NULL, -- when it was requested
+    parent VARCHAR NOT NULL,          -- the run whose snapshot the child begins from
+    child VARCHAR NOT NULL,           -- the run that it makes; there is none when it is refused
+    snapshot_id VARCHAR NOT NULL,     -- that the child begins from
+    step BIGINT NOT NULL,             -- update of the parent that the snapshot holds the state of
+    restore VARCHAR NOT NULL,         -- weights or trainingState
+    steps BIGINT NOT NULL,            -- budget of the child in updates
+    config_name VARCHAR,              -- label that the request gave to the child
+    description VARCHAR,              -- the same
+    config_sha256 VARCHAR NOT NULL    -- of settings and data; equal for equal ones
+);
+
+CREATE TABLE branch_state (
+    position BIGINT NOT NULL,         -- of the event in the ledger
+    token VARCHAR NOT NULL,           -- of the submission
+    happened_at TIMESTAMPTZ NOT NULL, -- when the state was entered
+    state VARCHAR NOT NULL,           -- requested, preparing, created or refused
+    reason VARCHAR,                   -- why it was refused, as a sentence
+    advice VARCHAR                    -- what to do about it
+);
+
+-- Every event but updates, which are rows of metric.
+CREATE TABLE event (
+    position BIGINT NOT NULL,         -- in the ledger
+    stream VARCHAR NOT NULL,          -- whose story it belongs to
+    version BIGINT NOT NULL,          -- place in the stream, from 1
+    topic VARCHAR NOT NULL,           -- what the ledger calls its kind
+    kind VARCHAR NOT NULL,            -- what streams and docs/events.md call it
+    run_id VARCHAR,                   -- the run; NULL: it is of none
+    attempt INTEGER,                  -- that said it, or that it is about
+    happened_at TIMESTAMPTZ,          -- when; NULL: of a kind that only a later version knows
+    reached_at TIMESTAMPTZ,           -- how far the run's time had come; NULL: it tells no time
+    spent_ms BIGINT,                  -- since the update before it; NULL: it is no part of training
+    principal VARCHAR,                -- who caused it; NULL: as for happened_at
+    payload JSON                      -- its own members
 );
 
 -- Stretches of positions between two restores of a run, for runs that were restored. A row is current
@@ -127,34 +174,6 @@ LEFT JOIN segments AS s
     AND m.position > s.opened
     AND m.position <= coalesce(s.closed, 9223372036854775807);
 
--- the current series: one row per update, several reports of one update merged
-CREATE VIEW metrics AS
-SELECT
-    run_id,
-    step,
-    max(attempt) AS attempt,
-    max(position) AS position,
-    max(happened_at) AS happened_at,
-    arg_max(step_seconds, position) AS step_seconds,
-    arg_max(loss, position) AS loss,
-    arg_max(grad_norm, position) AS grad_norm,
-    arg_max(grad_clip_factor, position) AS grad_clip_factor,
-    arg_max(adapter_norm, position) AS adapter_norm,
-    arg_max(update_ratio, position) AS update_ratio,
-    arg_max(learning_rate, position) AS learning_rate,
-    arg_max(epoch, position) AS epoch,
-    arg_max(num_tokens, position) AS num_tokens,
-    list_reduce(
-        list(extra ORDER BY position), lambda older, newer: map_concat(older, newer)
-    ) AS extra,
-    list_reduce(
-        list(reward_terms ORDER BY position) FILTER (reward_terms IS NOT NULL),
-        lambda older, newer: map_concat(older, newer)
-    ) AS reward_terms
-FROM metrics_all
-WHERE NOT superseded
-GROUP BY run_id, step;
-
 -- every validation, superseded ones too
 CREATE VIEW validations_all AS
 SELECT
@@ -166,84 +185,3 @@ LEFT JOIN segments AS s
     ON v.run_id = s.run_id
     AND v.position > s.opened
     AND v.position <= coalesce(s.closed, 9223372036854775807);
-
--- current validations: one row per update and data set
-CREATE VIEW validations AS
-SELECT
-    run_id,
-    step,
-    dataset,
-    max(attempt) AS attempt,
-    max(position) AS position,
-    max(happened_at) AS happened_at,
-    list_reduce(
-        list(measured ORDER BY position), lambda older, newer: map_concat(older, newer)
-    ) AS measured
-FROM validations_all
-WHERE NOT superseded
-GROUP BY run_id, step, dataset;
-
--- visits of phases, in order; left_at is NULL while a visit lasts
-CREATE VIEW phases AS
-WITH changes AS (
-    SELECT
-        run_id, position, phase, waiting_for,
-        max(happened_at) OVER (PARTITION BY run_id ORDER BY position) AS entered_at
-    FROM phase
-    QUALIFY phase IS DISTINCT FROM lag(phase) OVER (PARTITION BY run_id ORDER BY position)
-), visits AS (
-    SELECT
-        *, lead(entered_at) OVER (PARTITION BY run_id ORDER BY position) AS left_at
-    FROM changes
-)
-SELECT run_id, position, phase, waiting_for, entered_at, left_at
-FROM visits
-WHERE phase NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
-
--- one row per attempt; device_seconds is NULL while it holds its devices
-CREATE VIEW attempts AS
-SELECT
-    a.run_id,
-    a.attempt,
-    a.devices,
-    a.launcher,
-    a.happened_at AS opened_at,
-    e.happened_at AS closed_at,
-    e.end_class,
-    e.reason,
-    e.exit_code,
-    e.signal,
-    CASE WHEN e.happened_at IS NOT NULL THEN
-        len(a.devices) * greatest(
-            epoch_ms(least(e.last_sign_at, e.happened_at)) - epoch_ms(a.happened_at), 0
-        ) / 1000.0
-    END AS device_seconds
-FROM attempt AS a
-LEFT JOIN attempt_end AS e ON a.run_id = e.run_id AND a.attempt = e.attempt;
-
--- one row per run
-CREATE VIEW runs AS
-SELECT
-    r.run_id,
-    r.project,
-    r.name,
-    r.method,
-    r.base_model,
-    r.dataset,
-    r.plan,
-    r.happened_at AS submitted_at,
-    p.phase,
-    CASE WHEN p.phase IN ('COMPLETED', 'FAILED', 'CANCELLED') THEN p.happened_at END AS ended_at,
-    f.code AS failure_code,
-    f.end_class AS failure_class,
-    f.reason AS failure_reason,
-    coalesce(a.device_seconds, 0) AS device_seconds
-FROM run AS r
-LEFT JOIN (
-    SELECT run_id, arg_max(phase, position) AS phase, max(happened_at) AS happened_at
-    FROM phase GROUP BY run_id
-) AS p ON r.run_id = p.run_id
-LEFT JOIN failure AS f ON r.run_id = f.run_id
-LEFT JOIN (
-    SELECT run_id, sum(device_seconds) AS device_seconds FROM attempts GROUP BY run_id
-) AS a ON r.run_id = a.run_id;

@@ -30,10 +30,10 @@ def append(writer: duckdb.DuckDBPyConnection, rows: Iterable[tuple[Any, ...]]) -
 
 
 def _plain(row: tuple[Any, ...], names: dict[tuple[str, ...], int]) -> tuple[Any, ...]:
-    position, run_id, attempt, step, at, *numbers, extra, terms = row
+    position, run_id, attempt, step, at, *values, extra, terms = row
     micros = (at - _EPOCH) // _MICROSECOND
     maps = (*_shared(extra, names), *_shared(terms, names))
-    return (position, run_id, attempt, step, micros, *numbers, *maps)
+    return (position, run_id, attempt, step, micros, *values, *maps)
 
 
 def _shared(

@@ -8,6 +8,10 @@ CREATE TEMP TABLE metric_staged (
     attempt INTEGER,
     step BIGINT,
     micros BIGINT,          -- happened_at, since 1970
+    version BIGINT,
+    principal VARCHAR,
+    reached_ms BIGINT,      -- reached_at, since 1970
+    spent_ms BIGINT,
     step_seconds DOUBLE,
     loss DOUBLE,
     grad_norm DOUBLE,

@@ -18,8 +18,9 @@ from projections.errors import InUseError, ProjectionError
 from projections.source import Source, catch_up
 from projections.warehouse import staging
 from projections.warehouse.apply import rows
+from projections.warehouse.clock import STORED, Clock, Time
 
-VERSION = 1  # of the schema and of what apply.py makes: another number starts over
+VERSION = 4  # of the schema and of what apply.py makes: another number starts over
 _CONFIG: dict[str, Any] = {
     "storage_compatibility_version": "v1.5.0",  # so that 1.5 clients open published copies
     "memory_limit": "25%",
@@ -52,6 +53,7 @@ class Warehouse:
         self._swapping = False
         self._died = False  # the last batch killed the instance
         self._position = 0
+        self._clock = Clock(self._stored_time)
         self._lock = _own(path) if isinstance(path, Path) else None
         try:
             self._open()
@@ -71,18 +73,30 @@ class Warehouse:
             new = [each for each in batch if each.position > self._position]
             if not new:
                 return
-            appended: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-            for each in new:
-                for row in rows(each):
-                    appended[row.table].append(row.values)
             try:
-                self._append(appended, new[-1].position)
-            except (duckdb.FatalException, duckdb.ConnectionException):
-                self._revive()
+                self._append(self._rows(new), new[-1].position)
+            except BaseException as error:
+                self._clock.forget()  # it has seen what is not stored
+                if isinstance(error, (duckdb.FatalException, duckdb.ConnectionException)):
+                    self._revive()
                 raise
             self._position = new[-1].position
             self.runs_ended += sum(type(each.event) in ENDS for each in new)
             self._died = False
+            self._clock.trim()
+
+    def _rows(self, new: Sequence[Recorded]) -> dict[str, list[tuple[Any, ...]]]:
+        """What each table gets."""
+        appended: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for each in new:
+            for row in rows(each, self._clock.see(each.event)):
+                appended[row.table].append(row.values)
+        return appended
+
+    def _stored_time(self, run_id: str) -> Time:
+        """How far the time of a run has come with what is stored."""
+        found = self._writer.execute(STORED, {"run": run_id}).fetchall()
+        return Time(*found[0])
 
     def _append(self, appended: dict[str, list[tuple[Any, ...]]], position: int) -> None:
         """Rows and position in one transaction."""
@@ -102,6 +116,15 @@ class Warehouse:
                 writer.execute("ROLLBACK")
             raise
 
+    def make_views(self) -> None:
+        """Make what analysts read, if it is not there.
+
+        It takes 0.2 s (measured 2026-11-29): long for a server that starts, and for copies only.
+        """
+        with self._applying:
+            if self._one("SELECT count(*) FROM duckdb_views() WHERE view_name = 'runs'") == (0,):
+                self._writer.execute(f"BEGIN; {_sql('views.sql')}; COMMIT")
+
     @contextmanager
     def still(self) -> Iterator[tuple[Path, int]]:
         """The file with everything written out, and its position; nothing changes it meanwhile.
@@ -111,6 +134,7 @@ class Warehouse:
         """
         if not isinstance(self._path, Path):
             raise ProjectionError("a warehouse in memory has no file")
+        self.make_views()
         with self._applying:
             self._writer.execute("CHECKPOINT")
             yield self._path, self._position

@@ -11,10 +11,12 @@ from projections.warehouse import Warehouse
 from tests import make
 
 OTHER = "00000000000000bb"
+CHILD = "00000000000000c1"
+SOURCE = make.origin("10", 10)
 
 
 class Live:
-    """Projections of a history that has a restore, NaN and a second run."""
+    """Projections of a history that has a restore, NaN, a branch and a second run."""
 
     def __init__(self) -> None:
         self.history = make.History(
@@ -22,8 +24,12 @@ class Live:
             make.steps(10),
             make.step(11, loss=float("nan"), kl=float("inf")),
             make.validation(10, eval_loss=1.0),
-            make.retried(2, 5),
+            make.saved(5),
+            make.saved(10),
+            make.branched(CHILD, SOURCE),
+            make.retried(2, 5, name="5"),
             make.steps(8, first=6, attempt=2),
+            make.offered(8, attempt=2),
             make.training(OTHER),
             make.step(1, run=OTHER, loss=0.5),
         )
@@ -79,6 +85,107 @@ def test_documents_too_few_and_too_many_are_named(live: Live) -> None:
     assert live.differences() == [
         Difference("documents", OTHER, "no document is stored, the ledger makes one"),
         Difference("documents", "ff", "a document is stored, the ledger makes none"),
+    ]
+
+
+def test_a_changed_snapshot_is_named_with_its_column(live: Live) -> None:
+    five, ten = make.snapshot_id("5"), make.snapshot_id("10")
+    with live.database.write() as connection:
+        connection.execute("UPDATE snapshot SET damage = 'none' WHERE step = 5")
+        connection.execute("UPDATE snapshot SET superseded = 0 WHERE step = 10")
+        connection.execute("UPDATE snapshot_offer SET superseded = 1")
+
+    position = live.history.position() - 9  # of the offer: the second run came after it
+    assert live.differences() == [
+        Difference("documents", make.RUN, f"offers.{position}.superseded differs from the ledger"),
+        Difference("documents", make.RUN, f"snapshots.{ten}.superseded differs from the ledger"),
+        Difference("documents", make.RUN, f"snapshots.{five}.damage differs from the ledger"),
+    ]
+
+
+def test_snapshots_too_few_and_too_many_are_named(live: Live) -> None:
+    with live.database.write() as connection:
+        connection.execute("UPDATE snapshot SET snapshot_id = 'ff' WHERE step = 10")
+
+    assert live.differences() == [
+        Difference(
+            "documents", make.RUN, f"snapshots.{make.snapshot_id('10')} differs from the ledger"
+        ),
+        Difference("documents", make.RUN, "snapshots.ff differs from the ledger"),
+    ]
+
+
+def test_snapshots_of_no_run_are_named(live: Live) -> None:
+    with live.database.write() as connection:
+        connection.execute("UPDATE snapshot SET run_id = 'ff' WHERE step = 10")
+
+    assert (
+        Difference("documents", "ff", "snapshots are stored, the ledger knows no such run")
+        in live.differences()
+    )
+
+
+def test_a_run_that_went_on_meanwhile_is_compared_as_far_as_it_came(live: Live) -> None:
+    """Its snapshots too."""
+    live.documents.apply(live.history.add(make.committed("8", 8, attempt=2), make.damaged("5")))
+
+    assert live.differences() == []
+
+
+def test_a_changed_branch_and_a_changed_hold_are_named_with_their_parent(live: Live) -> None:
+    with live.database.write() as connection:
+        connection.execute("UPDATE branch SET state = 'refused', steps = 6")
+        connection.execute("UPDATE snapshot_holder SET holder = 'ff'")
+
+    token, ten = make.token(CHILD), make.snapshot_id("10")
+    assert [each.run_id for each in live.differences()] == [make.RUN] * 4
+    assert [each.detail for each in live.differences()] == [
+        f"branches.{token}.state differs from the ledger",
+        f"branches.{token}.steps differs from the ledger",
+        f"holders.{ten}.{CHILD} differs from the ledger",
+        f"holders.{ten}.ff differs from the ledger",
+    ]
+
+
+def test_branches_too_few_and_too_many_are_named(live: Live) -> None:
+    with live.database.write() as connection:
+        connection.execute("UPDATE branch SET token = 'other', parent = 'ff'")
+
+    assert live.differences() == [
+        Difference("documents", make.RUN, f"branches.{make.token(CHILD)} differs from the ledger"),
+        Difference("documents", "ff", "branches.other differs from the ledger"),
+    ]
+
+
+def test_branches_that_went_on_meanwhile_are_compared_as_far_as_they_came(live: Live) -> None:
+    """The warehouse lags; what is held and created since is no difference."""
+    live.documents.apply(
+        live.history.add(make.snapshot_released(SOURCE, CHILD), make.branched("c2", SOURCE)[:3])
+    )
+
+    assert live.differences() == []
+
+
+def test_a_changed_branch_in_the_warehouse_is_named_with_its_column(live: Live) -> None:
+    live.tamper("UPDATE branch SET restore = 'trainingState'")
+    live.tamper("UPDATE branch_state SET state = 'refused' WHERE state = 'created'")
+
+    assert live.differences() == [
+        Difference("warehouse", make.RUN, "table branch differs from the ledger in column restore"),
+        Difference(
+            "warehouse", make.RUN, "table branch_state differs from the ledger in column state"
+        ),
+    ]
+
+
+def test_states_of_no_branch_are_named_with_their_token(live: Live) -> None:
+    live.tamper("DELETE FROM branch")
+
+    token = make.token(CHILD)
+    assert live.differences() == [
+        Difference("warehouse", make.RUN, "table branch has 0 rows, the ledger makes 1"),
+        Difference("warehouse", make.RUN, "table branch_state has 0 rows, the ledger makes 3"),
+        Difference("warehouse", token, "table branch_state has 3 rows, the ledger makes 0"),
     ]
 
 

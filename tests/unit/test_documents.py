@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ledger.events import EngineConfigured
 from ledger.store.sqlite import Database
 from projections.documents import Documents, store
 from projections.errors import ProjectionError
@@ -141,80 +140,6 @@ def test_the_same_phase_said_twice_is_one_visit_with_the_newer_reason() -> None:
     assert found["waitingFor"] == "one device is free, two are needed"
 
 
-# -- cost ------------------------------------------------------------------------------------------
-
-
-def test_until_the_job_ended_the_cost_is_an_estimate_of_training_time_times_devices() -> None:
-    """S22b: estimate = training time x devices requested, and it says so."""
-    history: list[make.Made] = [
-        make.submitted(at=0, engine={"command": ["train"]}, execution={"devices": 2}),
-        make.opened(at=5, devices=["cuda:0", "cuda:1"]),
-        make.phase("PREPARING", at=6),
-        make.phase("TRAINING", at=10),
-        make.step(1, at=17.5),
-    ]
-
-    found = record(*history)["cost"]
-
-    assert found == {"deviceSeconds": 15.0, "estimate": True, "deviceKind": "gpu"}
-
-
-def test_after_the_job_ended_the_cost_counts_from_the_claim_to_the_release() -> None:
-    """S22, S16: devices x (released - claimed), and the mark is gone."""
-    found = record(
-        make.submitted(at=0, engine={"command": ["train"]}, execution={"devices": 2}),
-        make.opened(at=5, devices=["cuda:0", "cuda:1"]),
-        make.phase("TRAINING", at=10),
-        make.closed(at=20),
-        make.completed(at=20),
-    )
-
-    assert found["cost"] == {"deviceSeconds": 30.0, "estimate": False, "deviceKind": "gpu"}
-    assert found["attempts"][0]["deviceSeconds"] == 30.0
-
-
-def test_a_lost_attempt_costs_until_its_last_sign_of_life() -> None:
-    """C44, U4: not until somebody noticed."""
-    found = record(
-        make.submitted(at=0),
-        make.opened(at=5),
-        make.phase("TRAINING", at=6),
-        make.closed(at=100, last_sign=25, end_class="infrastructure", reason="the job was lost"),
-        make.failed(at=100),
-    )
-
-    assert found["cost"] == {"deviceSeconds": 20.0, "estimate": False, "deviceKind": "cpu"}
-    assert found["attempts"][0]["closedAt"] == "2026-12-01T08:01:40.000Z"
-
-
-def test_attempts_are_summed_and_only_the_open_one_is_estimated() -> None:
-    """S22b: what an earlier attempt trained is not counted again."""
-    found = record(
-        make.submitted(at=0),
-        make.opened(1, at=0),
-        make.phase("TRAINING", at=10),
-        make.closed(1, at=30),
-        make.phase("WAITING", at=30),
-        make.opened(2, at=40),
-        make.phase("TRAINING", at=50),
-        make.step(1, attempt=2, at=57),
-    )["cost"]
-
-    assert found == {"deviceSeconds": 37.0, "estimate": True, "deviceKind": "cpu"}
-
-
-def test_a_run_without_a_job_has_cost_nothing_yet() -> None:
-    cost = record(make.submitted())["cost"]
-
-    assert cost == {"deviceSeconds": 0, "estimate": True, "deviceKind": None}
-
-
-def test_a_run_that_ended_without_a_job_cost_nothing_for_good() -> None:
-    cost = record(make.submitted(), make.cancelled())["cost"]
-
-    assert cost == {"deviceSeconds": 0, "estimate": False, "deviceKind": None}
-
-
 # -- series ----------------------------------------------------------------------------------------
 
 
@@ -314,17 +239,6 @@ def test_nested_restores_leave_the_rows_that_no_later_one_took_back() -> None:
     assert loss["steps"] == 110
     assert loss["last"] == 3.0
     assert loss["mean"] == (100 * 1.0 + 10 * 3.0) / 110
-
-
-def test_a_restore_does_not_give_time_or_cost_back() -> None:
-    """D5: cost and timing are never truncated."""
-    before = [make.training(), make.steps(60)]
-
-    found = record(*before, make.retried(2, 0))
-
-    assert found["cost"]["deviceSeconds"] == record(*before)["cost"]["deviceSeconds"] + 1 + 5
-    assert found["results"]["trainingLoss"] is None
-    assert found["latest"] is None
 
 
 def test_reports_of_one_update_are_merged() -> None:
@@ -531,11 +445,7 @@ def test_settings_of_the_engine_survive_whatever_they_hold() -> None:
     for _ in range(150):
         deep = [deep]
     values = {"nan": math.nan, "huge": 2**70, "deep": deep, "fine": {"lr": 0.1, "on": True}}
-    engine = EngineConfigured(
-        **make.hparams({}).model_dump(exclude={"values"}),
-        requested={"a": -math.inf},
-        resolved={"a": 1},
-    )
+    engine = make.engine_config({"a": -math.inf}, {"a": 1})
 
     found = record(make.training(), make.hparams(values), engine)["settings"]
 

@@ -11,20 +11,46 @@ from tests import make
 
 
 def test_rebuilt_documents_take_the_place_of_wrong_ones() -> None:
-    history = make.History(make.training(), make.steps(10), make.retried(2, 4))
+    saves = [make.saved(4), make.saved(8), make.damaged("8"), make.offered(9)]
+    history = make.History(make.training(), make.steps(10), saves, make.retried(2, 4, name="4"))
     database = Database(":memory:")
     live = Documents(database, history)
     live.apply(history.events)
-    expected = live.row(make.RUN)
+    expected = live.whole(make.RUN)
     with database.write() as connection:
         connection.execute("UPDATE document SET run_id = 'ff', phase = 'FAILED'")
+        connection.execute("UPDATE snapshot SET damage = NULL, run_id = 'ff'")
+        connection.execute("DELETE FROM snapshot_offer")
 
     rebuild_documents(live, history)
 
-    assert live.row(make.RUN) == expected
+    assert live.whole(make.RUN) == expected
     assert live.runs() == [make.RUN]
-    live.apply(history.add(make.step(5, attempt=2)))
+    assert [each["status"] for each in live.snapshots(make.RUN)] == ["committed", "damaged"]
+    live.apply(history.add(make.committed("9", 9), make.step(5, attempt=2)))
+    assert live.snapshots(make.RUN)[-1]["status"] == "superseded"
     assert live.position() == history.position()
+
+
+def test_rebuilt_branches_and_holds_take_the_place_of_wrong_ones() -> None:
+    source = make.origin("4", 4)
+    story = make.branched("c1", source)
+    history = make.History(make.training(), make.steps(4), make.saved(4), story[:3])
+    database = Database(":memory:")
+    live = Documents(database, history)
+    live.apply(history.events)
+    expected = live.branching()
+    with database.write() as connection:
+        connection.execute("UPDATE branch SET parent = 'ff', state = 'refused'")
+        connection.execute("DELETE FROM snapshot_holder")
+
+    rebuild_documents(live, history)
+
+    assert live.branching() == expected
+    assert [each["heldBy"] for each in live.snapshots(make.RUN)] == [["c1"]]
+    live.apply(history.add(story[3:], make.snapshot_released(source, "c1")))
+    assert [each["state"] for each in live.branches(make.RUN)] == ["created"]
+    assert [each["heldBy"] for each in live.snapshots(make.RUN)] == [[]]
 
 
 def test_a_rebuilt_warehouse_takes_the_place_of_the_live_file(tmp_path: Path) -> None:

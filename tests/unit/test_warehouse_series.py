@@ -15,6 +15,7 @@ from tests import make
 def shared() -> Iterator[Warehouse]:
     """One warehouse for all tests of this module: each test has runs of its own."""
     warehouse = Warehouse(":memory:")
+    warehouse.make_views()
     yield warehouse
     warehouse.close()
 
@@ -34,8 +35,13 @@ class Told:
         steps, values = queries.series(self.warehouse, self.run, field)
         return list(zip(steps.tolist(), values.tolist(), strict=True))
 
-    def metrics(self, **asked: Any) -> list[dict[str, Any]]:
-        return queries.metrics(self.warehouse, self.run, **asked)
+    def metrics(
+        self, *, fields: Any = None, limit: int | None = None, **asked: Any
+    ) -> list[dict[str, Any]]:
+        if limit is not None:
+            page = queries.page(self.warehouse, self.run, most=10**9, limit=limit, **asked)
+            asked["between"] = (page.first, page.last)
+        return queries.metrics(self.warehouse, self.run, fields=fields, **asked)
 
     def validations(self, **asked: Any) -> list[dict[str, Any]]:
         return queries.validations(self.warehouse, self.run, **asked)
@@ -102,18 +108,135 @@ def test_nested_restores_leave_110_rows(run: Told) -> None:
 
 def test_superseded_updates_stand_before_those_that_came_in_their_place(run: Told) -> None:
     """U1: superseded points stay readable, and say so."""
+    start = run.warehouse.position()
     run.tell(
         make.step(1, run=run.run, loss=1.0),
         make.step(2, run=run.run, loss=2.0),
-        make.restored(1, attempt=1, run=run.run),
+        make.restored(1, attempt=1, run=run.run, at=7),
         make.step(2, run=run.run, loss=2.5),
     )
 
     assert run.metrics(superseded=True) == [
         {"step": 1, "attempt": 1, "measured": {"loss": 1.0}},
-        {"step": 2, "attempt": 1, "measured": {"loss": 2.0}, "superseded": True},
+        {
+            "step": 2,
+            "attempt": 1,
+            "measured": {"loss": 2.0},
+            "superseded": True,
+            "supersededBy": {
+                "attempt": 1,
+                "step": 1,
+                "position": start + 3,
+                "at": "2026-12-01T08:00:07.000Z",
+            },
+        },
         {"step": 2, "attempt": 1, "measured": {"loss": 2.5}},
     ]
+
+
+def test_what_was_taken_back_names_the_first_restore_that_did_it(run: Told) -> None:
+    """U1, C32, nested: 121-123 of attempt 2 fell to the third one, 121-125 of the first did not."""
+    run.tell(
+        steps(run, 1, 125),
+        make.begun_from(120, 2, run.run),
+        [make.step(n, attempt=2, run=run.run, loss=n + 1000) for n in range(121, 124)],
+        make.begun_from(100, 3, run.run),
+        [make.step(n, attempt=3, run=run.run, loss=n + 2000) for n in range(101, 111)],
+    )
+
+    gone = [row for row in run.metrics(superseded=True) if row.get("superseded")]
+    by = {(row["attempt"], row["step"]): row["supersededBy"] for row in gone}
+    assert {step: by[1, step]["attempt"] for step in (101, 120, 121, 125)} == {
+        101: 3,
+        120: 3,
+        121: 2,
+        125: 2,
+    }
+    assert {(by[2, step]["attempt"], by[2, step]["step"]) for step in (121, 122, 123)} == {(3, 100)}
+    assert len(gone) == 25 + 3
+    assert len(run.series("loss")) == 110
+
+
+def test_between_a_restore_and_the_first_new_update_the_series_ends_at_the_restored_step(
+    run: Told,
+) -> None:
+    """D6, C32, S86: nobody ever sees the dead tail."""
+    run.tell(steps(run, 1, 60), make.validation(60, run=run.run, eval_loss=1.0))
+
+    run.tell(
+        make.opened(2, run.run, snapshot_id=make.snapshot_id("40")),
+        make.begun_from(40, 2, run.run, snapshot_id=make.snapshot_id("40")),
+    )
+
+    assert run.series("loss") == [(n, float(n)) for n in range(1, 41)]
+    assert run.metrics(limit=1)[0]["step"] == 40
+    assert run.validations() == []
+    assert run.select("SELECT max(step) FROM metrics WHERE run_id = ?") == [(40,)]
+
+
+def test_after_a_restore_to_the_start_nothing_counts(run: Told) -> None:
+    """U1: and everything can still be read."""
+    run.tell(steps(run, 1, 20), make.begun_from(0, 2, run.run))
+
+    assert run.series("loss") == []
+    assert len(run.metrics(superseded=True)) == 20
+
+
+def test_an_update_that_is_made_again_after_a_restore_counts_once(run: Told) -> None:
+    """U2: in a new attempt that is normal, and its own value is the one that counts."""
+    run.tell(
+        steps(run, 1, 57),
+        make.begun_from(40, 2, run.run),
+        [make.step(n, attempt=2, run=run.run, loss=n + 0.5) for n in range(41, 61)],
+    )
+
+    series = run.series("loss")
+    assert [step for step, _ in series] == list(range(1, 61))
+    assert series[39:42] == [(40, 40.0), (41, 41.5), (42, 42.5)]
+    assert [row["attempt"] for row in run.metrics(between=(40, 42))] == [1, 2, 2]
+    assert len(run.metrics(superseded=True)) == 60 + 17
+
+
+def test_one_attempt_can_be_read_whole(run: Told) -> None:
+    """U1, I6: what counts and what was taken back of it, marked, and nothing of the others."""
+    run.tell(
+        steps(run, 1, 57),
+        make.validation(20, run=run.run, eval_loss=2.0),
+        make.validation(50, run=run.run, eval_loss=1.0),
+        make.begun_from(40, 2, run.run),
+        [make.step(n, attempt=2, run=run.run, loss=n + 0.5) for n in range(41, 61)],
+        make.validation(50, run=run.run, attempt=2, eval_loss=1.5),
+    )
+
+    first, second = run.metrics(attempt=1), run.metrics(attempt=2)
+    assert [(row["step"], row["attempt"]) for row in first] == [(n, 1) for n in range(1, 58)]
+    assert [row["step"] for row in first if "superseded" in row] == list(range(41, 58))
+    assert {row["supersededBy"]["attempt"] for row in first[40:]} == {2}
+    assert [row["step"] for row in second] == list(range(41, 61))
+    assert not any("superseded" in row for row in second)
+    assert [row["step"] for row in run.metrics(attempt=1, limit=2, between=(0, 50))] == [49, 50]
+    assert [row["measured"] for row in run.metrics(attempt=2, fields=["loss"], limit=1)] == [
+        {"loss": 60.5}
+    ]
+    assert [
+        (row["step"], row["measured"]["eval_loss"], "superseded" in row)
+        for row in run.validations(attempt=1)
+    ] == [(20, 2.0, False), (50, 1.0, True)]
+    assert [row["measured"] for row in run.validations(attempt=2)] == [{"eval_loss": 1.5}]
+    assert (run.metrics(attempt=3), run.validations(attempt=3)) == ([], [])
+
+
+def test_a_restore_says_who_went_back_and_from_which_snapshot(run: Told) -> None:
+    """S86: an attempt that begins so, or a trainer by itself."""
+    run.tell(
+        make.begun_from(40, 2, run.run, snapshot_id=make.snapshot_id("40")),
+        make.restored(20, attempt=2, run=run.run),
+        make.begun_from(0, 3, run.run),
+    )
+
+    assert run.select(
+        "SELECT attempt, step, snapshot_id FROM restore WHERE run_id = ? ORDER BY position"
+    ) == [(2, 40, make.snapshot_id("40")), (2, 20, None), (3, 0, None)]
 
 
 def test_nan_both_infinities_and_absent_stay_four_different_things(run: Told) -> None:
@@ -248,12 +371,9 @@ def test_validations_follow_the_same_restores(run: Told) -> None:
         (20, 1, {"eval_loss": 2.0}),
         (40, 2, {"eval_loss": 1.5}),
     ]
-    assert [row.get("superseded") for row in run.validations(superseded=True)] == [
-        None,
-        None,
-        True,
-        None,
-    ]
+    everything = run.validations(superseded=True)
+    assert [row.get("superseded") for row in everything] == [None, None, True, None]
+    assert [row["supersededBy"]["step"] for row in everything if "superseded" in row] == [20]
     assert run.select("SELECT count(*) FROM validations WHERE run_id = ?") == [(3,)]
 
 

@@ -1,0 +1,260 @@
+"""The snapshots of all runs: a table beside the documents, since a run may have thousands.
+
+Each event becomes the statements that change the table; they are pure, and run in the transaction
+that writes the documents. A snapshot is superseded by any restore below its step that came after
+the worker offered its files, also when they were committed later, so offers have a table as well.
+A third one has the runs that need a snapshot of another.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import orjson
+
+from ledger.events import (
+    Event,
+    Restored,
+    SnapshotCommitted,
+    SnapshotDamaged,
+    SnapshotHeld,
+    SnapshotOffered,
+    SnapshotPinned,
+    SnapshotRejected,
+    SnapshotReleased,
+    SnapshotsSuperseded,
+    SnapshotSwept,
+    SnapshotUnpinned,
+)
+from projections import wire
+from projections.documents import timing
+from projections.documents.change import Change
+
+KINDS = {"weights": "weights", "trainingState": "training_state"}  # artifact: its column
+STORED = (
+    "run_id",
+    "snapshot_id",
+    "position",
+    "offered",
+    "attempt",
+    "step",
+    "epoch",
+    "weights",
+    "training_state",
+    "size_bytes",
+    "digests",
+    "uri",
+    "damage",
+    "superseded",
+    "pinned",
+    "committed",
+    "swept",
+)  # columns that are stored; the others follow from them
+COLUMNS = (*STORED, "restorable", "status")
+OFFER_COLUMNS = ("run_id", "position", "step", "superseded")
+HOLDER_COLUMNS = ("run_id", "snapshot_id", "holder")
+
+
+class Known(NamedTuple):
+    """What the record of a run says of its snapshots."""
+
+    saved: dict[str, Any] | None  # the one that the next attempt would go on from
+    steps: dict[str, int]  # of the damaged ones, by id
+
+
+NO_SNAPSHOTS = Known(None, {})
+
+
+# -- what each event changes -----------------------------------------------------------------------
+
+
+@singledispatch
+def changes(_event: Event, _position: int) -> Iterator[Change]:
+    """What an event changes. Kinds without a handler below say nothing of snapshots."""
+    return iter(())
+
+
+@changes.register
+def _(event: SnapshotOffered, position: int) -> Iterator[Change]:
+    yield Change(
+        "INSERT INTO snapshot_offer (run_id, position, step, superseded)"
+        " VALUES (:run, :position, :step, 0)",
+        {"run": event.run_id, "position": position, "step": event.step},
+    )
+
+
+_COMMIT = """
+INSERT INTO snapshot (
+    run_id, snapshot_id, position, offered, attempt, step, epoch, weights, training_state,
+    size_bytes, digests, uri, damage, superseded, pinned, committed, swept
+)
+SELECT
+    :run, :snapshot, :position, coalesce(o.position, :position), :attempt, :step, :epoch, :weights,
+    :training_state, :size_bytes, :digests, :uri, NULL, coalesce(o.superseded, 0), 0, :committed,
+    NULL
+FROM (SELECT min(position) AS position, superseded FROM snapshot_offer WHERE run_id = :run) AS o
+"""  # of a minimum, SQLite answers the other columns of its row; without any there is one of NULLs
+_DECIDE = """
+DELETE FROM snapshot_offer
+WHERE run_id = :run AND position = (
+    SELECT min(position) FROM snapshot_offer WHERE run_id = :run
+)
+"""  # offers are decided in their order
+
+
+@changes.register
+def _(event: SnapshotCommitted, position: int) -> Iterator[Change]:
+    facts = {
+        "run": event.run_id,
+        "snapshot": event.snapshot_id,
+        "position": position,
+        "attempt": event.attempt,
+        "step": event.step,
+        "epoch": event.epoch,
+        "size_bytes": orjson.dumps(event.size_bytes).decode(),
+        "digests": orjson.dumps(event.digests).decode(),
+        "uri": event.uri,
+        "committed": timing.millis(event.at),
+    }
+    yield Change(_COMMIT, facts | {KINDS[kind]: kind in event.artifacts for kind in KINDS})
+    yield Change(_DECIDE, {"run": event.run_id})
+
+
+@changes.register
+def _(event: SnapshotRejected, _: int) -> Iterator[Change]:
+    yield Change(_DECIDE, {"run": event.run_id})
+
+
+@changes.register
+def _(event: Restored | SnapshotsSuperseded, _: int) -> Iterator[Change]:
+    for table in ("snapshot", "snapshot_offer"):
+        yield Change(
+            f"UPDATE {table} SET superseded = 1 WHERE run_id = :run AND step > :step",  # noqa: S608 (ours)
+            {"run": event.run_id, "step": event.step},
+        )
+
+
+@changes.register
+def _(event: SnapshotDamaged, _: int) -> Iterator[Change]:
+    yield _change(event, "damage = :reason", reason=event.reason)
+
+
+@changes.register
+def _(event: SnapshotPinned, _: int) -> Iterator[Change]:
+    yield _change(event, "pinned = 1")
+
+
+@changes.register
+def _(event: SnapshotUnpinned, _: int) -> Iterator[Change]:
+    yield _change(event, "pinned = 0")
+
+
+@changes.register
+def _(event: SnapshotSwept, _: int) -> Iterator[Change]:
+    gone = "".join(f"{KINDS[artifact]} = 0, " for artifact in event.artifacts)
+    yield _change(event, f"{gone}swept = :swept", swept=timing.millis(event.at))
+
+
+@changes.register
+def _(event: SnapshotHeld, _: int) -> Iterator[Change]:
+    yield Change(
+        "INSERT INTO snapshot_holder (run_id, snapshot_id, holder)"
+        " VALUES (:run, :snapshot, :holder) ON CONFLICT DO NOTHING",
+        _hold(event),
+    )
+
+
+@changes.register
+def _(event: SnapshotReleased, _: int) -> Iterator[Change]:
+    yield Change(
+        "DELETE FROM snapshot_holder"
+        " WHERE run_id = :run AND snapshot_id = :snapshot AND holder = :holder",
+        _hold(event),
+    )
+
+
+def _hold(event: SnapshotHeld | SnapshotReleased) -> dict[str, str]:
+    snapshot_id = event.originator_id.partition("/")[2]  # whose stream it is
+    return {"run": event.run, "snapshot": snapshot_id, "holder": event.holder}
+
+
+def _change(
+    event: SnapshotDamaged | SnapshotPinned | SnapshotUnpinned | SnapshotSwept,
+    assignments: str,
+    **values: Any,
+) -> Change:
+    return Change(
+        f"UPDATE snapshot SET {assignments} WHERE run_id = :run AND snapshot_id = :snapshot",  # noqa: S608 (ours)
+        {"run": event.run_id, "snapshot": event.snapshot_id, **values},
+    )
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def of_run(connection: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
+    """Every snapshot of a run, in the order in which they were committed."""
+    return _select(connection, "WHERE run_id = ? ORDER BY position", run_id)
+
+
+def beginning_with(connection: sqlite3.Connection, prefix: str, limit: int) -> list[dict[str, Any]]:
+    """Snapshots of any run whose ids begin with ``prefix``, by id."""
+    return _select(
+        connection,
+        "WHERE snapshot_id >= ? AND snapshot_id < ? ORDER BY snapshot_id, position LIMIT ?",
+        prefix,
+        prefix + "\U0010ffff",
+        limit,
+    )
+
+
+_HOLDERS = """
+(
+    SELECT json_group_array(holder) FROM (
+        SELECT holder FROM snapshot_holder AS h
+        WHERE h.run_id = snapshot.run_id AND h.snapshot_id = snapshot.snapshot_id
+        ORDER BY holder
+    )
+)
+"""
+
+
+def _select(connection: sqlite3.Connection, which: str, *values: Any) -> list[dict[str, Any]]:
+    found = connection.execute(
+        f"SELECT {', '.join(COLUMNS)}, {_HOLDERS} FROM snapshot {which}",  # noqa: S608 (ours)
+        values,
+    )
+    return [
+        _published(dict(zip(COLUMNS, row, strict=True)), orjson.loads(holders))
+        for *row, holders in found.fetchall()
+    ]
+
+
+def _published(row: dict[str, Any], holders: list[str]) -> dict[str, Any]:
+    sizes = orjson.loads(row["size_bytes"])
+    kept = [kind for kind, column in KINDS.items() if row[column]]
+    return {
+        "snapshotId": row["snapshot_id"],
+        "runId": row["run_id"],
+        "attempt": row["attempt"],
+        "step": row["step"],
+        "epoch": epoch(row["epoch"]),
+        "artifacts": kept,
+        "sizeBytes": sum(sizes.get(kind, 0) for kind in kept),
+        "sizes": sizes,
+        "digests": orjson.loads(row["digests"]),
+        "uri": row["uri"],
+        "status": row["status"],
+        "restorable": bool(row["restorable"]),
+        "pinned": bool(row["pinned"]),
+        "heldBy": holders,
+        "committedAt": wire.moment(row["committed"]),
+        "sweptAt": wire.moment(row["swept"]),
+        "damage": row["damage"],
+    }
+
+
+def epoch(value: float | None) -> float | str | None:
+    """Passes over the rows, as JSON says them."""
+    return None if value is None else wire.number(value)
