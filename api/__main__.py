@@ -4,7 +4,6 @@ It owns its home alone (a lock that dies with it), says in ``server.json`` where
 ends open streams before it stops, so that nobody who follows a run holds it up.
 """
 
-import fcntl
 import os
 import socket
 import sys
@@ -20,6 +19,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from api.app import create_app
+from api.home import own
 from api.service import utc_now
 from api.settings import Settings
 from api.wire import dump
@@ -52,7 +52,7 @@ def main() -> int:
     # A wake-up of ours never takes the processor from a trainer on the same machine.
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _own(settings.home) as is_owner:
+    with own(settings.home) as is_owner:
         if not is_owner:
             sys.stderr.write(f"another server works in {settings.home}\n")
             return 4
@@ -108,18 +108,6 @@ def _announce(file: Path, settings: Settings, url: str, version: str) -> None:
             )
         )
     fresh.replace(file)
-
-
-@contextmanager
-def _own(home: Path) -> Iterator[bool]:
-    """Hold the home's lock, if nobody else does."""
-    with (home / "server.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
 
 
 @contextmanager

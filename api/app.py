@@ -4,11 +4,29 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from api import problems
 from api.auth import OwnNames
-from api.routes import events, metrics, reports, runs, server
+from api.queries import refuse_unknown_names
+from api.routes import (
+    annotations,
+    audit,
+    branches,
+    compare,
+    datasets,
+    events,
+    exchange,
+    logs,
+    metrics,
+    reports,
+    runs,
+    server,
+    settings_of_run,
+    snapshots,
+    sql,
+    tensorboard,
+)
 from api.service import Service
 from api.settings import Settings
 
@@ -18,6 +36,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.openapi()  # made here, since threads that need it first would make it at once
         service = Service(settings)
         app.state.service = service
         service.start()
@@ -30,11 +49,29 @@ def create_app(settings: Settings) -> FastAPI:
         title="trainledger",
         version=version("trainledger"),
         lifespan=lifespan,
+        dependencies=[Depends(refuse_unknown_names)],
         openapi_url=None,  # nor its pages: they load scripts from elsewhere, and ask for no token
     )
     if settings.is_local:
         app.add_middleware(OwnNames)
     problems.install(app)
-    for module in (runs, events, metrics, reports, server):
+    for module in (
+        runs,
+        annotations,
+        settings_of_run,
+        compare,
+        branches,
+        events,
+        metrics,
+        logs,
+        tensorboard,
+        snapshots,
+        datasets,
+        reports,
+        audit,
+        exchange,
+        sql,
+        server,
+    ):
         app.include_router(module.router)
     return app

@@ -12,6 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from api.wire import Json
+from engine.dispatch.artifacts import ArtifactError
+from engine.dispatch.checking import CheckError
 from ledger.errors import (
     CorruptError,
     EndedError,
@@ -22,6 +24,12 @@ from ledger.errors import (
     PlanError,
     RefusedError,
     TokenReusedError,
+)
+from projections.errors import (
+    NoCopyError,
+    QueryBusyError,
+    QueryLimitError,
+    QueryRefusedError,
 )
 
 
@@ -56,8 +64,48 @@ NOT_ALLOWED = Problem(
     "This address does not know the method",
     "docs/http.md has the methods of every address",
 )
-AMBIGUOUS_ID = Problem(
-    "ambiguous-id", 409, "Several runs have an id that begins so", "write more of the id"
+ATTEMPT_NOT_FOUND = Problem(
+    "attempt-not-found",
+    404,
+    "The run has no such attempt",
+    "trainledger runs get RUN shows its attempts",
+)
+SNAPSHOT_NOT_FOUND = Problem(
+    "snapshot-not-found",
+    404,
+    "There is no such snapshot",
+    "trainledger runs snapshots RUN shows those of a run",
+)
+SUBMISSION_NOT_FOUND = Problem(
+    "submission-not-found",
+    404,
+    "The token asked for no branch of this run",
+    "trainledger runs branches RUN shows what was asked for",
+)
+HPARAMS_NOT_FOUND = Problem(
+    "hyperparameters-not-found",
+    404,
+    "The run has no hyperparameters",
+    "trainledger runs get RUN --settings shows what the plan itself says",
+)
+ENGINE_CONFIG_NOT_FOUND = Problem(
+    "engine-config-not-found",
+    404,
+    "The run has no engine configuration",
+    "trainledger runs get RUN --settings shows what the plan itself says",
+)
+NOT_COMPARABLE = Problem(
+    "not-comparable",
+    409,
+    "The runs cannot be compared",
+    "compare supervised runs whose plans decide the same",
+)
+AMBIGUOUS_ID = Problem("ambiguous-id", 409, "Several ids begin so", "write more of the id")
+TENSORBOARD_MISSING = Problem(
+    "tensorboard-missing",
+    501,
+    "The server cannot write event files",
+    "install trainledger[tensorboard] where the server runs, and start it again",
 )
 INTERNAL = Problem("internal", 500, "The server failed", "trainledger server logs says more")
 NOT_READY = Problem(
@@ -71,8 +119,8 @@ PROBLEMS: dict[type[Exception], Problem] = {
     TokenReusedError: Problem(
         "submission-token-reused",
         409,
-        "The token named another plan",
-        "use a new token for another plan",
+        "The token asked for something else",
+        "use a new token for another submission",
     ),
     FencedError: Problem(
         "attempt-closed", 410, "The attempt is closed", "end the worker: its word no longer counts"
@@ -94,6 +142,35 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "The stored events are not what was written",
         "trainledger audit verify says what else is damaged",
     ),
+    ArtifactError: Problem(
+        "snapshot-store",
+        503,
+        "The files of the snapshots cannot be used just now",
+        "trainledger info says more; what is damaged stays readable under runs snapshots",
+    ),
+    QueryRefusedError: Problem(
+        "query-refused",
+        422,
+        "The query cannot be run",
+        "docs/sql.md has every view; DESCRIBE view shows its columns",
+    ),
+    QueryLimitError: Problem(
+        "query-limit",
+        422,
+        "The query asks for more than one may have",
+        "ask for fewer rows or runs, or query the published copy on a machine of your own "
+        "(trainledger sql --path)",
+    ),
+    QueryBusyError: Problem(
+        "queries-busy", 503, "Too many queries are asked at once", "try again in a moment"
+    ),
+    NoCopyError: NOT_READY,
+    CheckError: Problem(
+        "dataset-not-checked",
+        503,
+        "The rows could not be checked just now",
+        "trainledger server logs says more",
+    ),
     LedgerError: BAD_REQUEST,
     PersistenceError: Problem(
         "storage", 503, "The ledger cannot be written or read just now", "try again later"
@@ -104,8 +181,15 @@ ALL = (
     FOREIGN_HOST,
     UNAUTHORIZED,
     NO_SUCH_PAGE,
+    ATTEMPT_NOT_FOUND,
+    SNAPSHOT_NOT_FOUND,
+    HPARAMS_NOT_FOUND,
+    ENGINE_CONFIG_NOT_FOUND,
+    NOT_COMPARABLE,
+    SUBMISSION_NOT_FOUND,
     NOT_ALLOWED,
     AMBIGUOUS_ID,
+    TENSORBOARD_MISSING,
     INTERNAL,
     NOT_READY,
 )
@@ -162,6 +246,8 @@ def of(error: Exception, request: Request) -> Json:
         more["faults"] = error.faults
     if isinstance(error, GapError):
         more["taken"] = error.taken
+    if isinstance(error, QueryRefusedError) and error.excerpt:
+        more["excerpt"] = error.excerpt
     if isinstance(error, PersistenceError):
         return document(problem, request, "the event database did not answer")
     return document(problem, request, str(error), getattr(error, "hint", ""), more)

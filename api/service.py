@@ -1,33 +1,57 @@
 """The parts of the server, put together: ledger, projections, dispatch."""
 
 import os
-import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from api import audit, exchange
+from api.audit import Auditor
 from api.auth import token_file
+from api.exchange import Exchange
+from api.home import EXCHANGE
 from api.hub import Hub
-from api.problems import AMBIGUOUS_ID, NOT_READY, ProblemError
+from api.prices import PriceBook, money
+from api.problems import (
+    AMBIGUOUS_ID,
+    ATTEMPT_NOT_FOUND,
+    NOT_READY,
+    SNAPSHOT_NOT_FOUND,
+    ProblemError,
+)
 from api.settings import Settings
+from engine.dispatch.artifacts import ArtifactStore
+from engine.dispatch.brancher import Brancher
+from engine.dispatch.checking import Checker
 from engine.dispatch.dispatcher import Dispatcher
-from engine.dispatch.local import LocalLauncher
+from engine.dispatch.keeper import Keeper
+from engine.dispatch.local import ROWS, LocalLauncher
 from engine.dispatch.pool import DevicePool
-from ledger import audit, plan as plans
+from engine.dispatch.rounds import Rounds
+from ledger import plan as plans, signing
+from ledger.branches import Branches
 from ledger.errors import NotFoundError, PlanError
 from ledger.events import RunId
 from ledger.ledger import Ledger
 from ledger.plan import CommandEngine
+from ledger.seals import Sealer
 from ledger.store.sqlite import Database, SQLiteRecorder
-from projections.compare import differences
+from projections import wire
 from projections.documents import Documents
 from projections.follow import Follower
+from projections.sql.pool import Limits, Pool
+from projections.tensorboard import Curves
 from projections.warehouse import Warehouse
 from projections.warehouse.publish import Publisher
 
 CATCH_UP_SECONDS = 2.0  # so long a reader waits for what was stored before it asked
+PUBLISH_SECONDS = 30.0  # so long one waits for a copy of it
 MIN_PREFIX = 4
-ID_LENGTH = 16
+RUN_ID_LENGTH = 16
+SNAPSHOT_ID_LENGTH = 64
+CANDIDATES = 10  # that are named when a beginning is that of several ids
+ADVISORY = frozenset({"price book"})  # checks of what a server is ready without
 
 
 def utc_now() -> datetime:
@@ -51,31 +75,84 @@ class Service:
             projection.name: Follower(self.ledger, projection)
             for projection in (self.documents, self.warehouse)
         }
-        self.publisher = Publisher(self.warehouse, home / "analytics.duckdb")
+        self.curves = Curves(self.ledger)
+        copy = home / "analytics.duckdb"
+        self.publisher = Publisher(self.warehouse, copy)
+        self.queries = Pool(
+            copy,
+            Limits(settings.sql_seconds, settings.sql_memory),
+            workers=settings.sql_workers,
+        )
+        self.prices = PriceBook(home / "prices.toml")
         self.pool = DevicePool(settings.devices)
+        self.artifacts = ArtifactStore(settings.artifacts or f"file://{home.resolve()}/snapshots")
+        self.attempts = home.resolve() / "attempts"
+        self.branches = Branches(self.ledger)
+        self.brancher = Brancher(self.ledger, self.branches, self.artifacts)
+        self.checker = Checker(home.resolve() / ROWS)
+        self.keeper = Keeper(
+            self.ledger,
+            self.branches,
+            self.artifacts,
+            attempts=self.attempts,
+            restores=home.resolve() / "restores",
+            monotonic=time.monotonic,
+        )
         self.dispatcher = Dispatcher(
             self.ledger,
             LocalLauncher(home),
             self.pool,
+            self.keeper,
             secret=token_file(home / "secret").encode(),
             clock=utc_now,
             monotonic=time.monotonic,
         )
         self.hub = Hub(self.ledger)
-        self._verifying = threading.Lock()
+        self.auditor = Auditor(
+            audit.Parts(self.ledger, self.documents, self.warehouse, self.followers, self.catch_up)
+        )
+        self.exchange = Exchange(
+            exchange.Parts(
+                self.ledger,
+                self._database,
+                self.documents,
+                self.warehouse,
+                self.artifacts,
+                self.catch_up,
+            ),
+            home / EXCHANGE,
+            utc_now,
+        )
+        self.seal_key = home / "seal.key"
+        sealer = Sealer(
+            self.ledger,
+            every_events=settings.seal_events,
+            every_seconds=60 * settings.seal_minutes,
+            monotonic=time.monotonic,
+            key=lambda: signing.read_key(self.seal_key),
+        )
+        self.sealing = Rounds("sealer", self.ledger, sealer.work)
 
     def start(self) -> None:
         """Begin to follow the ledger and to work on what has not ended."""
+        self.exchange.clear()
         for follower in self.followers.values():
             follower.start()
         self.publisher.start()
+        self.keeper.rounds.start()
+        self.brancher.rounds.start()
+        self.sealing.start()
         self.dispatcher.start()
         self.hub.start()
 
     def stop(self) -> None:
         """Stop every thread, then close the files; attempts go on without us."""
         self.hub.stop()
+        self.queries.close()
         self.dispatcher.stop()
+        self.keeper.rounds.stop()
+        self.brancher.rounds.stop()
+        self.sealing.stop()
         for follower in self.followers.values():
             follower.stop()
         self.publisher.stop()
@@ -108,34 +185,106 @@ class Service:
             NotFoundError: there is none.
             ProblemError: there are several, or one may be too new to be known.
         """
-        is_id = MIN_PREFIX <= len(prefix) <= ID_LENGTH and not set(prefix) - set("0123456789abcdef")
-        found = self.documents.find(prefix, limit=10) if is_id else []
+        is_id = _may_begin_an_id(prefix, RUN_ID_LENGTH)
+        found = self.documents.find(prefix, limit=CANDIDATES) if is_id else []
         if is_id and not found:
             is_current = self.catch_up("documents", self.ledger.position())
-            found = self.documents.find(prefix, limit=10)
+            found = self.documents.find(prefix, limit=CANDIDATES)
             if not found and not is_current:
                 raise ProblemError(NOT_READY, "the newest runs cannot be read just now")
         if not found:
             raise NotFoundError(f"there is no run {prefix[:80]!r}", NotFoundError.HINT)
         if len(found) > 1:
-            raise ProblemError(
-                AMBIGUOUS_ID,
-                f"{prefix} is how the ids of {len(found)} runs begin",
-                more={"candidates": found},
-            )
+            raise _ambiguous(prefix, "runs", found)
         return RunId(found[0])
 
-    def record(self, run_id: str) -> dict[str, Any]:
-        """The record of a run, with what was stored before it was asked for."""
+    def record(self, run_id: str, *, attempt: int | None = None) -> dict[str, Any]:
+        """The record of a run, with what was stored before it was asked for.
+
+        Raises:
+            NotFoundError: there is no such run.
+            ProblemError: there is no such attempt, whose settings are asked for.
+        """
+        if attempt is not None:
+            self.attempt(run_id, attempt)
         self.catch_up("documents", self.ledger.position())
-        record = self.documents.get(run_id)
+        record = self.documents.get(run_id, attempt)
         if record is None:
             raise NotFoundError(f"there is no run {run_id}", NotFoundError.HINT)
-        return record | {"liveness": self.dispatcher.liveness(run_id)}
+        paid = money(record, self.prices.prices(), profile=self.settings.device_profile)
+        return record | {
+            "cost": record["cost"] | {"money": paid},
+            "liveness": self.dispatcher.liveness(run_id),
+        }
+
+    def attempt(self, run_id: str, number: int | None = None) -> int:
+        """The number of an attempt that there is; the newest one where none is asked for.
+
+        Raises:
+            ProblemError: there is no such attempt; the sentence names those that there are.
+        """
+        newest = self.ledger.run(run_id).attempt
+        if newest is None:
+            raise ProblemError(ATTEMPT_NOT_FOUND, f"run {run_id} has had no attempt yet")
+        if number is not None and number > newest.number:
+            there = "1" if newest.number == 1 else f"1 to {newest.number}"
+            raise ProblemError(
+                ATTEMPT_NOT_FOUND, f"run {run_id} has no attempt {number}; it has {there}"
+            )
+        return newest.number if number is None else number
+
+    def snapshots(self, run_id: str) -> list[dict[str, Any]]:
+        """The snapshots of a run, newest first, with what was stored before it was asked for."""
+        self.catch_up("documents", self.ledger.position())
+        return self.documents.snapshots(run_id)[::-1]
+
+    def snapshot(self, prefix: str) -> dict[str, Any]:
+        """The snapshot whose id is or begins with ``prefix``, of whatever run it is.
+
+        Raises:
+            ProblemError: there is none, there are several, or one may be too new to be known.
+        """
+        is_id = _may_begin_an_id(prefix, SNAPSHOT_ID_LENGTH)
+        is_current = self.catch_up("documents", self.ledger.position())
+        found = self.documents.snapshot(prefix) if is_id else []
+        if is_id and not found and not is_current:
+            raise ProblemError(NOT_READY, "the newest snapshots cannot be read just now")
+        if not found:
+            raise ProblemError(SNAPSHOT_NOT_FOUND, f"there is no snapshot {prefix[:80]!r}")
+        if len(found) > 1:
+            ids = [each["snapshotId"] for each in found]
+            raise _ambiguous(prefix, "snapshots", ids[:CANDIDATES])
+        return found[0]
 
     def catch_up(self, projection: str, position: int) -> bool:
         """Wait for a projection to reach ``position``, but not for long; whether it did."""
         return self.followers[projection].wait_for(position, CATCH_UP_SECONDS)
+
+    def publish(self) -> None:
+        """Have the copy for analysts hold everything that is recorded by now.
+
+        Raises:
+            ProblemError: it does not, in time.
+        """
+        position = self.ledger.position()
+        is_current = self.catch_up("warehouse", position)
+        if not is_current or not self.publisher.wait_for(position, PUBLISH_SECONDS):
+            raise ProblemError(NOT_READY, "the newest events cannot be published just now")
+
+    def copy(self) -> dict[str, Any]:
+        """Where the copy for analysts is, how far it goes, and what a query of it may have."""
+        path = self.queries.path
+        if self.publisher.position() < 0:
+            self.publish()
+        return {
+            "path": str(path.absolute()),
+            "position": self.publisher.position(),
+            "publishedAt": wire.moment(path.stat().st_mtime_ns // 1_000_000),
+            "ledgerPosition": self.ledger.position(),
+            "seconds": self.settings.sql_seconds,
+            "memoryBytes": int(self.settings.sql_memory),
+            "workers": self.settings.sql_workers,
+        }
 
     def checks(self) -> list[dict[str, Any]]:
         """Whether each part of the server works."""
@@ -144,6 +293,10 @@ class Service:
         }
         failures["published copy"] = self.publisher.failure
         failures["dispatch"] = self.dispatcher.failure
+        failures["snapshots"] = self.keeper.rounds.failure
+        failures["branches"] = self.brancher.rounds.failure
+        failures["seals"] = self.sealing.failure
+        fault = self.prices.fault()
         free = os.statvfs(self.settings.home)
         free_bytes = free.f_bavail * free.f_frsize
         return [
@@ -156,45 +309,17 @@ class Service:
                 }
                 for name, failure in failures.items()
             ),
+            {"name": "price book", "ok": fault is None, "detail": fault or "works"},
         ]
 
-    def verify(self) -> dict[str, Any]:
-        """Check every chain, then compare the live projections with a replay."""
-        with self._verifying:
-            started = time.monotonic()
-            verdict = audit.verify(self.ledger.read_stored)
-            faults: list[dict[str, Any]] = [
-                {"verdict": "eventChanged", **fault._asdict()} for fault in verdict.faults
-            ]
-            if not faults:  # what cannot be read cannot be replayed
-                faults += self._differences()
-            return {
-                "ok": not faults,
-                "position": verdict.position,
-                "events": verdict.events,
-                "streams": verdict.streams,
-                "seconds": round(time.monotonic() - started, 3),
-                "faults": faults,
-            }
 
-    def _differences(self) -> list[dict[str, Any]]:
-        end = self.ledger.position()
-        behind = [name for name in self.followers if not self.catch_up(name, end)]
-        if behind:  # comparing what they hold would call the rest of the ledger true
-            return [
-                {
-                    "verdict": "projectionDiffers",
-                    "projection": name,
-                    "detail": f"stands at position {self.followers[name].position()} of {end}",
-                }
-                for name in behind
-            ]
-        return [
-            {
-                "verdict": "projectionDiffers",
-                "projection": each.projection,
-                "runId": each.run_id,
-                "detail": each.detail,
-            }
-            for each in differences(self.ledger, self.documents, self.warehouse)
-        ]
+def _may_begin_an_id(prefix: str, length: int) -> bool:
+    return MIN_PREFIX <= len(prefix) <= length and not set(prefix) - set("0123456789abcdef")
+
+
+def _ambiguous(prefix: str, what: str, ids: Sequence[str]) -> ProblemError:
+    return ProblemError(
+        AMBIGUOUS_ID,
+        f"{prefix} is how the ids of {len(ids)} {what} begin",
+        more={"candidates": ids},
+    )

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ByteSize, Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -17,6 +17,7 @@ CLIENT_NAMES = frozenset(
     {
         "TRAINLEDGER_URL",
         "TRAINLEDGER_TOKEN",
+        "TRAINLEDGER_CONTEXT",
         "TRAINLEDGER_DISABLE_PROMPTS",
     }
 )  # of the command line, which may share its environment with the server
@@ -50,9 +51,37 @@ class Settings(BaseSettings):
         default_factory=_devices_here,
         description="Device slots, for example cuda:0 or cpu:0; all that are found by default.",
     )
+    artifacts: str = Field(
+        default="",
+        description="URL of the folder of snapshots, of any kind that fsspec reads; by default the "
+        "folder snapshots of the home.",
+    )
+    device_profile: str = Field(
+        default="",
+        description="Name of the devices in the price book, prices.toml of the home; by default "
+        "cpu or gpu, by their kind.",
+    )
     synchronous: Literal["FULL", "NORMAL"] = Field(
         default="FULL",
         description="FULL syncs each commit; NORMAL may lose the newest ones when power fails.",
+    )
+    seal_events: int = Field(
+        default=10_000, ge=1, description="Seal the ledger whenever so many events came."
+    )
+    seal_minutes: float = Field(
+        default=10.0, gt=0, description="Seal the ledger so many minutes after something came."
+    )
+    sql_seconds: float = Field(
+        default=30.0, gt=0, description="How long one SQL query may take; then it is killed."
+    )
+    sql_memory: ByteSize = Field(
+        default=ByteSize(2**30),
+        ge=2**26,
+        validate_default=True,
+        description="How much memory one SQL query may have, for example 512MiB.",
+    )
+    sql_workers: int = Field(
+        default=2, ge=1, le=64, description="How many SQL queries run at the same time."
     )
     allow_command_engine: bool = Field(
         default=False,

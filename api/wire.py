@@ -9,11 +9,14 @@ from starlette.responses import Response
 
 from ledger.events import (
     Event,
+    Origin,
     Recorded,
     RunFailed,
+    RunSubmitted,
     attempt_of,
 )
 from ledger.run import ENDS
+from projections.wire import kind_of
 
 NOT_TOLD = {
     "originator_id",
@@ -44,12 +47,6 @@ def kind(event: Event) -> str:
     return kind_of(type(event))
 
 
-@cache
-def kind_of(event: type[Event]) -> str:
-    """The name of a kind of event as streams say it."""
-    return event.__name__[0].lower() + event.__name__[1:]
-
-
 def tell(recorded: Recorded) -> dict[str, Any]:
     """An event as streams say it."""
     position, event = recorded
@@ -66,6 +63,8 @@ def tell(recorded: Recorded) -> dict[str, Any]:
         to_camel_cached(name): value
         for name, value in event.model_dump(exclude=NOT_TOLD, exclude_none=True).items()
     }
+    if isinstance(event, RunSubmitted) and event.origin is not None:
+        told["origin"] = origin(event.origin)
     if type(event) in ENDS:
         told |= {"terminal": True, "phase": ENDS[type(event)]}
     if isinstance(event, RunFailed):
@@ -76,6 +75,11 @@ def tell(recorded: Recorded) -> dict[str, Any]:
             "advice": event.advice,
         }
     return told
+
+
+def origin(source: Origin) -> dict[str, Any]:
+    """What a branch begins from, as the outside sees it."""
+    return {to_camel_cached(name): value for name, value in source}
 
 
 @cache

@@ -5,8 +5,9 @@ Imports httpx2, which takes 0.2 s: load it late.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -47,9 +48,9 @@ class Client:
         """The JSON answer to a POST."""
         return _checked(self._request("POST", path, parameters=parameters, body=body))
 
-    def post_and_wait(self, path: str) -> Json:
+    def post_and_wait(self, path: str, body: Json | None = None, **parameters: Any) -> Json:
         """The JSON answer to a POST that may take as long as it needs."""
-        return _checked(self._request("POST", path, parameters={}, patient=True))
+        return _checked(self._request("POST", path, parameters=parameters, body=body, patient=True))
 
     def info(self) -> Json:
         """What the service says about itself, ready or not."""
@@ -66,21 +67,76 @@ class Client:
             PassingError: the stream broke off, or was silent for too long.
             CommandError: the service refused.
         """
-        timeout = httpx2.Timeout(self._settings.request_timeout, read=SILENCE_SECONDS)
+        accept = {"Accept": "application/jsonl"}
+        with self._stream(path, parameters, accept, silence=SILENCE_SECONDS) as answer:
+            yield from _lines(answer.iter_bytes(), with_rest=False)
+
+    def text(self, path: str, **parameters: Any) -> Iterator[str]:
+        """Lines of a text as they come, however long none comes; the last may lack its end.
+
+        Raises:
+            PassingError: the text broke off.
+            CommandError: the service refused.
+        """
+        with self._stream(path, parameters, {"Accept": "text/plain"}, silence=None) as answer:
+            yield from _lines(answer.iter_bytes(), with_rest=True)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the service is on this machine."""
+        return is_loopback(self.url)
+
+    @contextmanager
+    def download(
+        self,
+        path: str,
+        *,
+        body: Json | None = None,
+        accept: str = "*/*",
+        silence: float | None = SILENCE_SECONDS,
+        **parameters: Any,
+    ) -> Iterator[tuple[Mapping[str, str], Iterator[bytes]]]:
+        """The headers of an answer that is no JSON, and its parts as they come.
+
+        ``body``: what is posted; None: the answer is that to a GET.
+        ``silence``: seconds that one may take; None: as long as it needs.
+
+        Raises:
+            PassingError: the answer broke off, or was silent for too long.
+            CommandError: the service refused.
+        """
+        headers = {"Accept": accept}
+        with self._stream(path, parameters, headers, silence=silence, body=body) as answer:
+            yield answer.headers, answer.iter_bytes()
+
+    @contextmanager
+    def _stream(
+        self,
+        path: str,
+        parameters: Json,
+        headers: dict[str, str],
+        *,
+        silence: float | None,
+        body: Json | None = None,
+    ) -> Iterator[httpx2.Response]:
+        """An answer whose parts come as they are made, so many seconds apart at most."""
+        method = "GET" if body is None else "POST"
+        posted = {} if body is None else {"Content-Type": "application/json"}
         with (
-            self._reach("GET", path),
+            self._reach(method, path),
             self._http.stream(
-                "GET",
+                method,
                 self.url + path,
                 params=_stated(parameters),
-                headers=self._headers() | {"Accept": "application/jsonl"},
-                timeout=timeout,
+                content=None if body is None else json.dumps(body, allow_nan=False),
+                headers=self._headers() | headers | posted,
+                timeout=httpx2.Timeout(self._settings.request_timeout, read=silence),
             ) as answer,
         ):
             if answer.status_code >= 400:
                 answer.read()
                 raise _refusal(answer)
-            yield from _whole_lines(answer.iter_bytes())
+            yield answer
 
     def _request(
         self,
@@ -105,6 +161,8 @@ class Client:
     def _headers(self) -> dict[str, str]:
         settings = self._settings
         token = settings.token
+        if token is None and settings.token_file is not None:
+            token = _read(settings.token_file)
         is_ours = settings.url is None or is_loopback(self.url)
         if token is None and is_ours:  # the account's own token stays on its machine
             token = embedded.token(settings.home)
@@ -141,17 +199,32 @@ def _address(settings: Settings) -> str:
     return url
 
 
+def _read(file: Path) -> str:
+    """The token in a file that a context names."""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(
+            f"the token file {file} of the context cannot be read: {error}", Exit.USAGE
+        ) from None
+
+
 def _stated(parameters: Json) -> Json:
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _whole_lines(chunks: Iterator[bytes]) -> Iterator[str]:
-    """Lines by their line feed alone: text inside JSON may hold other separators as they are."""
+def _lines(chunks: Iterator[bytes], *, with_rest: bool) -> Iterator[str]:
+    """Lines by their line feed alone: text inside JSON may hold other separators as they are.
+
+    ``with_rest``: also what stands after the last line feed.
+    """
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line.decode(errors="replace")
+    if rest and with_rest:
+        yield rest.decode(errors="replace")
 
 
 def _checked(answer: httpx2.Response) -> Json:
@@ -190,6 +263,8 @@ def _refusal(answer: httpx2.Response) -> CommandError:
 def _message(problem: Json) -> str:
     """The problem's sentence; several faults or candidates stand on lines of their own."""
     sentence = str(problem.get("detail") or problem.get("title") or "")
+    if problem.get("excerpt"):
+        return "\n  ".join([sentence, *str(problem["excerpt"]).split("\n")])
     items = [str(each) for each in problem.get("faults") or problem.get("candidates") or []]
     if all(each in sentence for each in items):
         if len(items) < 2:

@@ -4,16 +4,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.settings import Settings
+from cli.settings import Settings, resolve
 
 if TYPE_CHECKING:
     from cli.client import Client
 
 
 def settings_of(context: typer.Context) -> Settings:
-    """The settings of this call, as the application's callback made them."""
-    found: Settings = context.find_root().obj
-    return found
+    """The settings of this call, from what its options say.
+
+    Raises:
+        CommandError: they, the environment or the file of contexts say what cannot be.
+    """
+    return resolve(context.find_root().obj)
 
 
 def client_of(context: typer.Context) -> "Client":

@@ -12,7 +12,7 @@ class Exit(IntEnum):
     """The published exit codes; ``docs/exit-codes.md`` explains them."""
 
     OK = 0
-    RUN_FAILED = 1  # also: the audit found a fault
+    RUN_FAILED = 1  # also: a pause failed, an audit or a check found a fault
     USAGE = 2
     NOT_FOUND = 3
     REFUSED = 4
@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
 EXIT_CODES = {
     Exit.OK: "done",
-    Exit.RUN_FAILED: "with --exit-status: the run did not complete; audit: a fault was found",
+    Exit.RUN_FAILED: "with --exit-status: not completed, or differs; pause, audit or check failed",
     Exit.USAGE: "the command was used wrongly",
     Exit.NOT_FOUND: "what was asked for does not exist",
     Exit.REFUSED: "the service refused, or is not ready",

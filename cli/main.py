@@ -2,110 +2,124 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 
 from cli import settings, terminal
-from cli.commands.audit import verify
+from cli.commands.audit.keygen import make_key
+from cli.commands.audit.log import show_log
+from cli.commands.audit.receipt import show_receipt
+from cli.commands.audit.replay import replay
+from cli.commands.audit.verify import verify
+from cli.commands.backup import back_up
+from cli.commands.completion import complete, completion
+from cli.commands.config import list_contexts, set_context, use_context
+from cli.commands.datasets import check
+from cli.commands.export import export_ledger
+from cli.commands.import_ import import_ledger
 from cli.commands.info import show_info
+from cli.commands.restore import restore
+from cli.commands.runs.ancestry import show_ancestry
+from cli.commands.runs.annotate import annotate
+from cli.commands.runs.branch import branch
+from cli.commands.runs.branches import list_branches
 from cli.commands.runs.cancel import cancel
+from cli.commands.runs.compare import compare
+from cli.commands.runs.engine_config import show_engine_config
 from cli.commands.runs.events import show_events
 from cli.commands.runs.get import get
+from cli.commands.runs.hparams import show_hparams
 from cli.commands.runs.list import list_runs
+from cli.commands.runs.logs import show_logs
 from cli.commands.runs.metrics import show_metrics
+from cli.commands.runs.pause import pause
+from cli.commands.runs.resume import resume
+from cli.commands.runs.snapshots import show_snapshots
 from cli.commands.runs.start import start
+from cli.commands.runs.sweep import sweep as sweep_values
+from cli.commands.runs.tensorboard import show_tensorboard
+from cli.commands.runs.tree import show_tree
 from cli.commands.runs.wait import wait_for
 from cli.commands.server.logs import server_logs
 from cli.commands.server.start import start_server
 from cli.commands.server.status import server_status
 from cli.commands.server.stop import stop_server
+from cli.commands.snapshots.get import get_snapshot
+from cli.commands.snapshots.pin import pin
+from cli.commands.snapshots.sweep import sweep
+from cli.commands.snapshots.unpin import unpin
+from cli.commands.sql import sql
 from cli.errors import EXIT_CODES, ClosedPipeError, CommandError, Exit
+from cli.habits import Habits, begin
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(
     f"  {code.value:<3}  {meaning}" for code, meaning in EXIT_CODES.items()
 )
 
 
-def _group(summary: str) -> typer.Typer:
-    """A group of commands; help without rich, which alone takes longer than all the rest."""
-    return typer.Typer(
-        help=summary,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,  # it would show the values of variables, tokens too
-    )
-
-
-app = _group("An event-sourced ledger of LLM fine-tuning runs.")
-runs = _group("Start, follow, read and cancel runs.")
-server = _group("The server of this account's own home.")
-audit = _group("Whether the ledger is what was once written.")
+app = Habits(
+    "An event-sourced ledger of LLM fine-tuning runs.\n\n"
+    "The options below may also follow a command."
+)
+runs = Habits("Start, follow, read, branch, pause and cancel runs.")
+snapshots = Habits("What runs saved, and how long it is kept.")
+datasets = Habits("Rows to train on.")
+server = Habits("The server of this account's own home.")
+audit = Habits("Whether the ledger is what was once written.")
+config = Habits("Services that have a name, and which of them is used.")
 app.add_typer(runs, name="runs")
+app.add_typer(snapshots, name="snapshots")
+app.add_typer(datasets, name="datasets")
 app.add_typer(server, name="server")
 app.add_typer(audit, name="audit")
+app.add_typer(config, name="config")
 
 runs.command("start", epilog=_EPILOG)(start)
 runs.command("list")(list_runs)
 runs.command("get")(get)
 runs.command("wait", epilog=_EPILOG)(wait_for)
 runs.command("metrics")(show_metrics)
+runs.command("compare", epilog=_EPILOG)(compare)
+runs.command("hparams")(show_hparams)
+runs.command("engine-config")(show_engine_config)
 runs.command("events")(show_events)
+runs.command("logs")(show_logs)
+runs.command("tensorboard")(show_tensorboard)
+runs.command("snapshots")(show_snapshots)
+runs.command("branch", epilog=_EPILOG)(branch)
+runs.command("branches")(list_branches)
+runs.command("sweep")(sweep_values)
+runs.command("tree")(show_tree)
+runs.command("ancestry")(show_ancestry)
+runs.command("pause", epilog=_EPILOG)(pause)
+runs.command("resume")(resume)
 runs.command("cancel")(cancel)
+runs.command("annotate")(annotate)
+snapshots.command("get")(get_snapshot)
+snapshots.command("pin")(pin)
+snapshots.command("unpin")(unpin)
+snapshots.command("sweep")(sweep)
+datasets.command("check", epilog=_EPILOG)(check)
 server.command("start")(start_server)
 server.command("stop")(stop_server)
 server.command("status")(server_status)
 server.command("logs")(server_logs)
 audit.command("verify")(verify)
+audit.command("log")(show_log)
+audit.command("receipt")(show_receipt)
+audit.command("replay")(replay)
+audit.command("keygen")(make_key)
+app.command("sql", epilog=_EPILOG)(sql)
+app.command("export")(export_ledger)
+app.command("import")(import_ledger)
+app.command("backup")(back_up)
+app.command("restore")(restore)
+config.command("use")(use_context)
+config.command("list")(list_contexts)
+config.command("set")(set_context)
 app.command("info")(show_info)
-
-
-@app.callback(epilog=_EPILOG)
-def trainledger(  # noqa: PLR0913, PLR0917 (one for each global option)
-    context: typer.Context,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TRAINLEDGER_URL",
-            metavar="URL",
-            help="The service; without it the server of this home, started when it is needed.",
-        ),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TRAINLEDGER_TOKEN",
-            metavar="TOKEN",
-            help="The token to show the service; without it the one in this home.",
-        ),
-    ] = None,
-    request_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long one answer may take.")
-    ] = "10s",
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No hints on stderr.")] = False,
-    no_color: Annotated[
-        bool, typer.Option("--no-color", help="Plain text on a terminal too, as NO_COLOR does.")
-    ] = False,
-    disable_prompt: Annotated[
-        bool,
-        typer.Option(
-            "--disable-prompt", envvar="TRAINLEDGER_DISABLE_PROMPTS", help="Ask nothing, go ahead."
-        ),
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say each request on stderr.")] = False,
-) -> None:
-    """An event-sourced ledger of LLM fine-tuning runs."""
-    context.obj = settings.Settings(
-        url=settings.address(url),
-        token=token or None,
-        home=settings.home(),
-        request_timeout=settings.seconds(request_timeout, "--request-timeout"),
-        quiet=quiet,
-        color=not (no_color or settings.no_color()),
-        prompts=not disable_prompt,
-        verbose=verbose,
-    )
+app.command("completion")(completion)
+app.callback(epilog=_EPILOG)(begin)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,6 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _call(arguments: list[str]) -> int:
+    instruction = settings.completing()
+    if instruction:
+        return complete(app, instruction)
     try:
         code = app(arguments, prog_name="trainledger", standalone_mode=False)
     except CommandError as error:

@@ -23,16 +23,34 @@ class DetailOutput(StrEnum):
     JSON_COMPACT = "json-compact"
 
 
+class PageMode(StrEnum):
+    """Whether a text that is longer than the terminal goes through a pager."""
+
+    AUTO = "auto"
+    PAGED = "paged"
+    BUFFERED = "buffered"
+
+
+class Restore(StrEnum):
+    """What a branch takes from its source."""
+
+    WEIGHTS = "weights"
+    TRAINING_STATE = "trainingState"
+
+
 RunId = Annotated[
     str,
     typer.Argument(
         metavar="RUN", help="A run id, or at least 4 digits of one.", show_default=False
     ),
 ]
-OutputOption = Annotated[
-    Output,
-    typer.Option("-o", "--output", metavar="FORMAT", help="text, json or json-compact."),
+SnapshotId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="A snapshot id, or at least 4 digits of one.", show_default=False
+    ),
 ]
+OutputOption = Annotated[Output, typer.Option("-o", "--output", metavar="FORMAT")]
 WaitLimit = Annotated[
     str | None,
     typer.Option(
@@ -43,5 +61,50 @@ WaitLimit = Annotated[
 ]
 ExitStatus = Annotated[
     bool, typer.Option("--exit-status", help="Exit 1 if the run ends FAILED or CANCELLED.")
+]
+SubmissionId = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TOKEN",
+        help="Reach whatever an earlier call with this token created instead of a second run.",
+    ),
+]
+Source = Annotated[
+    str,
+    typer.Option(
+        "--snapshot",
+        metavar="ID",
+        help="The snapshot to begin from: its id, or an unambiguous beginning of it.",
+        show_default=False,
+    ),
+]
+Budget = Annotated[
+    int,
+    typer.Option(
+        "--steps", min=1, metavar="N", help="The updates that a child may make.", show_default=False
+    ),
+]
+RestoreOption = Annotated[
+    Restore,
+    typer.Option(
+        metavar="weights|trainingState",
+        help="weights: begin anew with the adapter; trainingState: go on with optimizer, random "
+        "numbers and place in the data as well.",
+    ),
+]
+Overrides = Annotated[
+    str | None,
+    typer.Option(
+        "-f",
+        "--overrides",
+        metavar="FILE",
+        help="Fields of the plan that are to be different, JSON or YAML; - is stdin.",
+    ),
+]
+AttemptNumber = Annotated[
+    int | None,
+    typer.Option(
+        "--attempt", min=1, metavar="N", help="Of this attempt, not of the newest that wrote it."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Do not ask for confirmation.")]

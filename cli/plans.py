@@ -1,4 +1,4 @@
-"""Plan files: JSON or YAML, with the paths in them made absolute before they leave this machine."""
+"""Plan files and override documents: JSON or YAML, with the paths in them made absolute."""
 
 import json
 import math
@@ -19,26 +19,42 @@ def read(where: str) -> Json:
     Raises:
         CommandError: it cannot be read, or is neither JSON nor YAML.
     """
-    text, folder = _text(where)
-    document = _document(text.removeprefix("\ufeff"), where)
+    plan, folder = _mapping(where, f"the plan {where}", command="runs start")
+    engine = plan.get("engine")
+    if isinstance(engine, dict) and "command" in engine:
+        engine.setdefault("directory", str(folder))  # where a command starts too
+    return plan
+
+
+def read_overrides(where: str) -> Json:
+    """The fields of a plan that are to be different, from a file or stdin, with absolute paths.
+
+    Raises:
+        CommandError: they cannot be read, or are neither JSON nor YAML.
+    """
+    overrides, _ = _mapping(where, f"the override document {where}", command="runs branch")
+    return overrides
+
+
+def _mapping(where: str, what: str, *, command: str) -> tuple[Json, Path]:
+    """A document, whose paths are absolute, and its folder; ``what`` names it in errors."""
+    text, folder = _text(where, what)
+    document = _document(text.removeprefix("\ufeff"), what)
     if not isinstance(document, dict):
         raise CommandError(
-            f"the plan {where} is no mapping of fields", Exit.USAGE, hint="see `runs start --help`"
+            f"{what} is no mapping of fields", Exit.USAGE, hint=f"see `{command} --help`"
         )
-    return absolute(document, folder)
+    return absolute(document, folder), folder
 
 
 def absolute(document: Json, folder: Path) -> Json:
-    """``document`` with its relative paths put under ``folder``, where a command starts too."""
+    """``document`` with its relative paths put under ``folder``."""
     for *outer, name in _PATHS:
         part: Any = document
         for key in outer:
             part = part.get(key) if isinstance(part, dict) else None
         if isinstance(part, dict) and _is_relative(part.get(name), folder):
             part[name] = os.path.normpath(folder / part[name])
-    engine = document.get("engine")
-    if isinstance(engine, dict) and "command" in engine:
-        engine.setdefault("directory", str(folder))
     return document
 
 
@@ -53,32 +69,30 @@ def _is_relative(path: object, folder: Path) -> bool:
     return says_so or os.path.exists(folder / path)  # noqa: PTH110  any text at all may be a name
 
 
-def _text(where: str) -> tuple[str, Path]:
+def _text(where: str, what: str) -> tuple[str, Path]:
     try:
         if where == "-":
             return sys.stdin.buffer.read().decode(), Path.cwd()
         return Path(where).read_text(encoding="utf-8"), Path(where).absolute().parent
     except UnicodeDecodeError:
-        raise CommandError(f"the plan {where} is not UTF-8 text", Exit.USAGE) from None
+        raise CommandError(f"{what} is not UTF-8 text", Exit.USAGE) from None
     except OSError as error:
-        raise CommandError(
-            f"the plan {where} cannot be read: {error.strerror}", Exit.USAGE
-        ) from None
+        raise CommandError(f"{what} cannot be read: {error.strerror}", Exit.USAGE) from None
 
 
-def _document(text: str, where: str) -> Any:
+def _document(text: str, what: str) -> Any:
     try:
         return _finite(json.loads(text))
     except (ValueError, RecursionError):
         pass
     from cli.yaml_text import load  # noqa: PLC0415 (only plans that are not JSON need yaml)
 
-    document = _finite(load(text, where))
+    document = _finite(load(text, what))
     try:
         json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise CommandError(
-            f"the plan {where} holds something that JSON cannot say: {error}", Exit.USAGE
+            f"{what} holds something that JSON cannot say: {error}", Exit.USAGE
         ) from None
     return document
 

@@ -14,6 +14,7 @@ class Progress:
     """A run as of its newest event."""
 
     phase: str
+    run_id: str = ""
     waiting_for: str | None = None
     stage: str | None = None
     completed: int | None = None  # rows of the stage
@@ -25,6 +26,7 @@ class Progress:
     attempt: int | None = None
     recent: tuple[tuple[int, float], ...] = ()  # steps of this attempt and when they were made
     reason: str | None = None
+    note: Event | None = None  # the newest event that is worth a line of its own
 
     @property
     def steps_per_second(self) -> float | None:
@@ -49,6 +51,7 @@ def of_record(record: Json) -> Progress:
     attempts = record.get("attempts") or []
     return Progress(
         phase=record["phase"],
+        run_id=record["runId"],
         attempt=attempts[-1]["attempt"] if attempts else None,
         waiting_for=record.get("waitingFor"),
         stage=stage.get("name"),
@@ -64,6 +67,20 @@ def advance(before: Progress, event: Event) -> Progress:
     """The run after ``event``; kinds that say nothing about progress change nothing."""
     handler = _HANDLERS.get(event["kind"])
     return handler(before, event) if handler else before
+
+
+def _noted(before: Progress, event: Event) -> Progress:
+    return replace(before, note=event)
+
+
+def _attempt_closed(before: Progress, event: Event) -> Progress:
+    """Its end is news where the run may go on without it; else the end of the run says the same."""
+    goes_on = event.get("mayRetry") or event.get("outcome") == "paused"
+    return replace(before, note=event) if goes_on else before
+
+
+def _restore_checked(before: Progress, event: Event) -> Progress:
+    return before if event["verdict"] == "exact" else replace(before, note=event)
 
 
 def _phase_changed(before: Progress, event: Event) -> Progress:
@@ -102,7 +119,11 @@ def _validated(before: Progress, event: Event) -> Progress:
 
 
 def _restored(before: Progress, event: Event) -> Progress:
-    return replace(before, step=event["step"], recent=())
+    """Go back: what was measured later does not count, and the rate is that of what comes."""
+    step = event["step"]
+    kept = before.validation if before.validation and before.validation[0] <= step else None
+    loss = before.loss if before.step <= step else None
+    return replace(before, step=step, loss=loss, validation=kept, recent=(), note=event)
 
 
 def _ended(before: Progress, event: Event) -> Progress:
@@ -131,6 +152,12 @@ _HANDLERS = {
     "stepReported": _stepped,
     "validationReported": _validated,
     "restored": _restored,
+    "restoreChecked": _restore_checked,
+    "attemptClosed": _attempt_closed,
+    "pauseFailed": _noted,
+    "saveFailed": _noted,
+    "snapshotDamaged": _noted,
+    "snapshotRejected": _noted,
     "runCompleted": _ended,
     "runFailed": _ended,
     "runCancelled": _ended,

@@ -21,10 +21,10 @@ class Rhythm:
 
     def lines(self, before: Progress, after: Progress, *, now: float) -> Iterator[str]:
         """The lines to write for the change from ``before`` to ``after``."""
-        if after.phase != before.phase and before.step != self.told.step:
+        if _says_more(before, after) and before.recent and before.step != self.told.step:
             yield self._tell("step", before, step_line(before), now)
         yield from changes(before, after)
-        if after.step != before.step and self._is_due("step", now, last=_made(after)):
+        if after.recent not in ((), before.recent) and self._is_due("step", now, last=_made(after)):
             yield self._tell("step", after, step_line(after), now)
         elif _has_new_rows(before, after) and self._is_due("stage", now, last=_read(after)):
             yield self._tell("stage", after, stage_line(after), now)
@@ -35,6 +35,11 @@ class Rhythm:
     def _tell(self, what: str, progress: Progress, line: str, now: float) -> str:
         self.told, self.since[what] = progress, now
         return line
+
+
+def _says_more(before: Progress, after: Progress) -> bool:
+    """Whether something else than numbers is told, before which the newest step belongs."""
+    return (after.phase, after.note) != (before.phase, before.note)
 
 
 def _made(progress: Progress) -> bool:

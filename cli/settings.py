@@ -1,4 +1,8 @@
-"""Settings of one call: flags over environment over defaults. The only place that reads either."""
+"""Settings of one call: options over environment over context over defaults.
+
+The only place that reads the environment. A context that an option names goes before the
+environment, as every option does; the environment's own URL and token then play no part.
+"""
 
 import os
 import re
@@ -8,12 +12,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cli import contexts
+from cli.contexts import Context
 from cli.errors import CommandError, Exit
+from cli.options import PageMode
 
-CLIENT_ONLY = ("TRAINLEDGER_URL", "TRAINLEDGER_TOKEN", "TRAINLEDGER_DISABLE_PROMPTS")
+CLIENT_ONLY = (
+    "TRAINLEDGER_URL",
+    "TRAINLEDGER_TOKEN",
+    "TRAINLEDGER_CONTEXT",
+    "TRAINLEDGER_DISABLE_PROMPTS",
+)
+
+COMPLETE = "_TRAINLEDGER_COMPLETE"  # in which a shell's script says what it wants to know
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "": 1}
 _DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m|h|d|)$")
+_REQUEST_TIMEOUT = "10s"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the options of a call say; None: nothing."""
+
+    url: str | None = None
+    token: str | None = None
+    named: str | None = None  # the context
+    request_timeout: str | None = None
+    quiet: bool = False
+    no_color: bool = False
+    disable_prompt: bool = False
+    page_mode: PageMode | None = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -21,13 +51,51 @@ class Settings:
     """How this call reaches the service, and how it talks."""
 
     url: str | None  # None: the embedded server of ``home``
-    token: str | None  # None: the token file of ``home``
+    token: str | None  # None: that of the token file, else the one of ``home``
     home: Path
     request_timeout: float  # seconds for one answer; a followed stream has its own rule
     quiet: bool
     color: bool
     prompts: bool
     verbose: bool
+    token_file: Path | None = None  # of the context
+
+
+def resolve(given: Given) -> Settings:
+    """The settings of a call.
+
+    Raises:
+        CommandError: an option, a variable or the file of contexts says what cannot be.
+    """
+    url, token, token_file = _target(given)
+    return Settings(
+        url=url,
+        token=token,
+        home=home(),
+        request_timeout=seconds(given.request_timeout or _REQUEST_TIMEOUT, "--request-timeout"),
+        quiet=given.quiet,
+        color=not (given.no_color or no_color()),
+        prompts=not given.disable_prompt,
+        verbose=given.verbose,
+        token_file=token_file,
+    )
+
+
+def _target(given: Given) -> tuple[str | None, str | None, Path | None]:
+    """Where the service is, the token to show it, and the file that has it.
+
+    The token of a context is shown to the service of that context, and to no other.
+    """
+    variable = os.environ.get
+    context = contexts.chosen(home(), named=given.named, variable=variable("TRAINLEDGER_CONTEXT"))
+    if given.named:
+        stated_url, stated_token = given.url, given.token
+    else:
+        stated_url = given.url or variable("TRAINLEDGER_URL")
+        stated_token = given.token or variable("TRAINLEDGER_TOKEN")
+    if stated_url:
+        context = Context()
+    return address(stated_url or context.url), stated_token or None, context.token_file
 
 
 def seconds(text: str, name: str) -> float:
@@ -67,7 +135,7 @@ def _is_address(url: str) -> bool:
 
 
 def home() -> Path:
-    """The folder of the embedded server."""
+    """The folder of the embedded server, and of the file of contexts."""
     return Path(os.environ.get("TRAINLEDGER_HOME") or "~/.trainledger").expanduser().absolute()
 
 
@@ -82,9 +150,28 @@ def columns() -> int | None:
     return int(stated) if stated.isdecimal() and int(stated) > 0 else None
 
 
+def completing() -> str | None:
+    """What a shell wants to know of a line that it is about to complete, if one does."""
+    return os.environ.get(COMPLETE)
+
+
+def pager() -> str:
+    """The command of the person's pager; an empty one means none."""
+    return os.environ.get("PAGER", "less")
+
+
+def pager_environment(*, may_end_at_once: bool) -> dict[str, str]:
+    """The environment of a pager: ours, and how less behaves where nothing else is said.
+
+    Args:
+        may_end_at_once: it ends by itself when the text fits on the screen.
+    """
+    return {"LESS": "FRX" if may_end_at_once else "RX"} | os.environ
+
+
 def server_environment(where: Path) -> dict[str, str]:
     """The environment of an embedded server: ours, less what only clients read."""
-    environment = {name: value for name, value in os.environ.items() if name not in CLIENT_ONLY}
+    environment = tool_environment()
     environment["TRAINLEDGER_HOME"] = str(where)
     root = Path(__file__).parent.parent
     if root != Path(sysconfig.get_path("purelib")):  # a checkout that nobody installed
@@ -93,6 +180,21 @@ def server_environment(where: Path) -> dict[str, str]:
     return environment
 
 
+def tool_environment() -> dict[str, str]:
+    """The environment of a program of somebody else's: ours, less what only clients read."""
+    return {name: value for name, value in os.environ.items() if name not in CLIENT_ONLY}
+
+
 def server_command() -> list[str]:
     """The command that runs a server; -P keeps a folder ``api`` of the user's own out of it."""
     return [sys.executable, "-P", "-m", "api"]
+
+
+def offline_command() -> list[str]:
+    """The command that changes a home in which no server works."""
+    return [sys.executable, "-P", "-m", "api.offline"]
+
+
+def follow_command() -> list[str]:
+    """The command that keeps a DuckDB file at the end of a ledger."""
+    return [sys.executable, "-P", "-m", "projections.follow_file"]

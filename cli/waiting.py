@@ -133,6 +133,7 @@ def _final_record(client: "Client", run_id: str) -> Json:
 
 def _write_record(record: Json, asked: Wait) -> None:
     if asked.output is Output.TEXT:
-        terminal.write("\n" + detail(record, width=terminal.width(), with_settings=False))
+        text = detail(record, width=terminal.width(), with_settings=False)
+        terminal.write(f"\n{text}", may_page=False)  # the end of what was followed
     else:
         terminal.write_json(record, compact=asked.output is Output.JSON_COMPACT)

@@ -19,3 +19,14 @@ def run_path(run_id: str, rest: str = "") -> str:
     if not run_id:
         raise CommandError("a run is named by its id, or by 4 digits of it", Exit.USAGE)
     return f"/v1/runs/{quote(run_id, safe='')}{rest}"
+
+
+def snapshot_path(snapshot_id: str, rest: str = "") -> str:
+    """Where the service has a snapshot.
+
+    Raises:
+        CommandError: the id is empty.
+    """
+    if not snapshot_id:
+        raise CommandError("a snapshot is named by its id, or by 4 digits of it", Exit.USAGE)
+    return f"/v1/snapshots/{quote(snapshot_id, safe='')}{rest}"

@@ -17,8 +17,8 @@ _PlanLoader.yaml_implicit_resolvers = {
 }
 
 
-def load(text: str, where: str) -> Any:
-    """The document that ``text`` says.
+def load(text: str, what: str) -> Any:
+    """The document that ``text``, which is ``what``, says.
 
     Raises:
         CommandError: it is no YAML; the sentence has the line.
@@ -30,5 +30,5 @@ def load(text: str, where: str) -> Any:
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "it holds a character that YAML forbids"
         raise CommandError(
-            f"the plan {where}{line} is neither JSON nor YAML: {problem}", Exit.USAGE
+            f"{what}{line} is neither JSON nor YAML: {problem}", Exit.USAGE
         ) from None

@@ -19,12 +19,22 @@ from starlette.testclient import TestClient
 from api.app import create_app
 from api.service import Service
 from api.settings import Settings
+from ledger import lifecycle
 from tests import ledgers
 from tests.product import eventually
 
-RUNNER = {"host": "here", "pid": 7, "startedAt": 1_790_000_000.0, "now": 1_790_000_000.5}
+RUNNER = {"host": "here", "pid": 7, "startedAt": 1_790_000_000.0}
 EXIT = {"code": 0, "signal": None, "at": None, "oomKilled": False, "seen": True}
+KILLED = EXIT | {"code": None, "signal": 9}
 COMPLETED = '{"kind": "completed"}'
+BOTH = ("weights", "trainingState")
+WRITER = {
+    "engine": "trl",
+    "engineVersion": "1.16.0",
+    "worldSize": 1,
+    "baseModel": "tiny",
+    "adapter": {"rank": 16, "alpha": 32.0, "targetModules": ["q_proj", "v_proj"]},
+}
 
 
 class Api:
@@ -51,6 +61,15 @@ class Api:
         assert answer.status_code == 200, answer.text
         return answer.text
 
+    def logs(self, run_id: str, **parameters: Any) -> str:
+        """What a worker printed."""
+        path = f"/v1/runs/{run_id}/logs"
+        answer = self.client.get(path, params=parameters, headers=self.token)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    # -- what happens to runs
+
     def started(self, **fields: Any) -> str:
         """A run whose first attempt is at work."""
         return ledgers.started(self.service.ledger, **fields)
@@ -61,14 +80,53 @@ class Api:
         lines: Sequence[str] = (),
         *,
         first: int = 1,
+        attempt: int = 1,
         status: int = 200,
         **more: Any,
     ) -> Any:
-        """What the runner of the first attempt hears."""
+        """What the runner of an attempt hears."""
         body = {"first": first, "lines": list(lines), "runner": RUNNER} | more
-        token = {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, 1)}"}
-        path = f"/v1/runs/{run_id}/attempts/1/reports"
+        token = {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, attempt)}"}
+        path = f"/v1/runs/{run_id}/attempts/{attempt}/reports"
         return strict(self.client.post(path, json=body, headers=token), status)
+
+    def opened_again(self, run_id: str) -> None:
+        """Have a run that waits go on from what it saved, as dispatch would."""
+        ledger = self.service.ledger
+        saved = ledger.run(run_id).saved
+        ledger.decide(
+            run_id,
+            lambda state, stamp: lifecycle.open_attempt(
+                state,
+                stamp,
+                devices=("cpu:0",),
+                launcher="local",
+                token_sha256="0" * 64,
+                snapshot_id=saved.snapshot_id if saved else None,
+            ),
+            principal="dispatch",
+        )
+        number = self.service.attempt(run_id)
+        self.deliver(run_id, attempt=number)
+
+    def save(self, run_id: str, step: int, *, line: int, attempt: int = 1, **facts: Any) -> str:
+        """Have the worker of an attempt save an update; the id once that is a snapshot."""
+        folder = self.folder(run_id, attempt) / "output" / f"checkpoint-{step}"
+        (folder / "trainingState").mkdir(parents=True)
+        (folder / "adapter_model.safetensors").write_bytes(b"w" * 1_000)
+        (folder / "trainingState" / "optimizer.pt").write_bytes(b"o" * (2_000 + step))
+        said = {"path": str(folder), "artifacts": BOTH, "writer": WRITER} | facts
+        report = json.dumps({"kind": "snapshot", "step": step, **said})
+        self.deliver(run_id, [report], first=line, attempt=attempt)
+        return eventually(lambda: self._snapshot(run_id, step), f"update {step} is committed")
+
+    def _snapshot(self, run_id: str, step: int) -> str | None:
+        snapshots = self.service.ledger.run(run_id).snapshots
+        return next((each.snapshot_id for each in snapshots if each.step == step), None)
+
+    def folder(self, run_id: str, attempt: int = 1) -> Path:
+        """The files of an attempt."""
+        return self.service.attempts / run_id / f"a{attempt}"
 
 
 def strict(answer: httpx2.Response, status: int) -> Any:

@@ -57,10 +57,13 @@ async def _stream(
     while True:
         seen = service.ledger.position()  # before reading: what comes meanwhile wakes us again
         page = await run_in_threadpool(service.ledger.read_run, run_id, after, PAGE)
+        end = next((n for n, each in enumerate(page) if type(each.event) in ENDS), None)
+        if follow and end is not None:  # what becomes of its snapshots later is no news of the run
+            yield b"".join(write(each) for each in page[: end + 1])
+            return
         if page:
             yield b"".join(write(each) for each in page)
             after = page[-1].position
-            has_ended = has_ended or type(page[-1].event) in ENDS
             continue
         if not follow or has_ended or service.hub.is_stopping:
             return

@@ -35,7 +35,7 @@ class RunnerPart(Part):
     host: str
     pid: Number
     started_at: Seconds
-    now: Seconds
+    now: Seconds | None = None  # runners of an earlier version say it, and nobody needs it
 
 
 class ExitPart(Part):

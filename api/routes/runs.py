@@ -1,4 +1,4 @@
-"""Runs: submit, list, read, cancel."""
+"""Runs: submit, list, read, cancel, pause, resume."""
 
 import secrets
 from typing import Annotated, Any
@@ -12,11 +12,13 @@ from api.routes.service import service_of
 from api.wire import Json
 from ledger import plan as plans
 from ledger.errors import LedgerError
+from ledger.events import Checkpoint
 from ledger.run import TERMINAL, Phase
 
 router = APIRouter(prefix="/v1/runs")
 Principal = Annotated[str, Depends(require)]
 Position = Annotated[int, Field(ge=0, lt=2**63)]  # what a database holds
+Attempt = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class Submit(BaseModel):
@@ -27,6 +29,17 @@ class Submit(BaseModel):
     plan: Any = Field(description="What to run; `docs/plan.md` has every field.")
     submission_id: str | None = Field(
         None, description="A token of your choice; the same again is the same run."
+    )
+
+
+class Pause(BaseModel):
+    """How a run is paused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    checkpoint: Checkpoint = Field(
+        description="`save`: keep every update so far; `latest`: give up the updates since the "
+        "newest snapshot that can be resumed from."
     )
 
 
@@ -81,10 +94,18 @@ def list_runs(
 
 
 @router.get("/{run_id}")
-def get_run(run_id: str, request: Request, _: Principal) -> Json:
+def get_run(
+    run_id: str,
+    request: Request,
+    _: Principal,
+    attempt: Annotated[
+        Attempt | None, Query(description="Settings as they were in this attempt.")
+    ] = None,
+) -> Json:
     """The whole record of a run."""
     service = service_of(request)
-    return Json(service.record(service.find(run_id)))
+    found = service.find(run_id)
+    return Json(service.record(found, attempt=attempt))
 
 
 @router.post("/{run_id}:cancel", status_code=202)
@@ -92,6 +113,26 @@ def cancel_run(run_id: str, request: Request, principal: Principal) -> Json:
     """Ask for a run to end; it is CANCELLED when its job has stopped."""
     service = service_of(request)
     state = service.dispatcher.cancel(service.find(run_id), principal=principal)
+    return Json({"runId": state.run_id, "phase": state.phase}, 202)
+
+
+@router.post("/{run_id}:pause", status_code=202)
+def pause_run(body: Pause, run_id: str, request: Request, principal: Principal) -> Json:
+    """Ask for a run to give its devices back; it is PAUSED when they are free."""
+    service = service_of(request)
+    state = service.dispatcher.pause(
+        service.find(run_id), checkpoint=body.checkpoint, principal=principal
+    )
+    record = service.record(state.run_id)
+    said = {name: record[name] for name in ("runId", "phase", "pause")}
+    return Json(said, 202)
+
+
+@router.post("/{run_id}:resume", status_code=202)
+def resume_run(run_id: str, request: Request, principal: Principal) -> Json:
+    """Have a paused run go on from what it saved, as soon as there are devices."""
+    service = service_of(request)
+    state = service.dispatcher.resume(service.find(run_id), principal=principal)
     return Json({"runId": state.run_id, "phase": state.phase}, 202)
 
 

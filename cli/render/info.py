@@ -1,6 +1,6 @@
-"""What the service says about itself, and what the audit found."""
+"""What the service says about itself."""
 
-from cli.render.text import count, counted, duration, plain, value
+from cli.render.text import count, plain, value
 from cli.wire import Json
 
 
@@ -25,24 +25,3 @@ def info(answer: Json) -> str:
 def _check(check: Json) -> str:
     verdict = "ok" if check["ok"] else "failed"
     return f"  {verdict:<6}  {plain(check['name'])}: {value(check.get('detail'))}"
-
-
-def audit(answer: Json) -> str:
-    """One line of verdict, then each fault."""
-    read = (
-        f"{counted(answer['events'], 'event')} of {counted(answer['streams'], 'stream')} "
-        f"up to position {count(answer['position'])} in {duration(answer['seconds'])}"
-    )
-    faults = answer.get("faults") or []
-    if answer["ok"]:
-        return f"the ledger is whole: {read}\n"
-    verdict = f"{counted(len(faults), 'fault')} found: {read}"
-    return "\n".join([verdict, *(_fault(fault) for fault in faults)]) + "\n"
-
-
-def _fault(fault: Json) -> str:
-    where = [fault.get("stream") or fault.get("projection")]
-    if fault.get("version") is not None:
-        where.append(f"version {fault['version']}")
-    places = " ".join(plain(each) for each in where if each)
-    return f"  {plain(fault['verdict'])} {places}: {plain(fault.get('detail') or '-')}"

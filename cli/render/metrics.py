@@ -1,6 +1,6 @@
 """The metrics of a run as a table: one step, one line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cli.render.table import Column, table
 from cli.render.text import number
@@ -9,54 +9,110 @@ from cli.wire import Json
 FIELDS = ("loss", "grad_norm", "grad_clip_factor", "adapter_norm", "update_ratio", "learning_rate")
 
 
-def metrics(answer: Json, *, fields: Sequence[str] | None, width: int | None) -> str:
+def metrics(answer: Json, *, fields: Sequence[str], width: int | None) -> str:
     """The steps and below them the validations; a dash is a value that was not measured.
 
     The default columns go from the right when the terminal is narrow; ``fields`` all stay.
     """
     steps, validations = answer["steps"], answer.get("validations") or []
-    names = list(fields) if fields else list(FIELDS)
+    names = list(dict.fromkeys(_names(fields, steps))) or list(FIELDS)
     text = _table(steps, names, width=width, may_drop=not fields) if steps else "no steps yet\n"
     if validations:
         text += "\nvalidation\n" + _validations(validations, width)
     return text
 
 
-def _table(rows: list[Json], names: list[str], *, width: int | None, may_drop: bool) -> str:
-    several = len({row.get("attempt") for row in rows}) > 1
-    columns = [Column("step", right=True)]
-    columns += [Column("attempt", right=True)] if several else []
-    columns += [
-        Column(name, right=True, drop=place if may_drop else None)
-        for place, name in enumerate(names)
-    ]
+def bucketed(answer: Json, *, fields: Sequence[str], width: int | None) -> str:
+    """The buckets, one a line: of each field the mean, the least and the greatest value."""
+    rows = [{"measured": each["measured"]} for each in answer["buckets"]]
+    names = list(dict.fromkeys(_names(fields, rows)))
+    if not rows:
+        return "no steps yet\n"
+    columns = [Column("steps", right=True)]
+    for name in names:
+        columns += [Column(f"{name}{part}", right=True) for part in ("", " min", " max")]
     lines = [
-        [row["step"], *([row.get("attempt")] if several else []), *_values(row, names)]
-        for row in rows
+        [f"{each['from']}-{each['to']}", *(cell for name in names for cell in _bucket(each, name))]
+        for each in answer["buckets"]
     ]
     return table(columns, lines, width)
 
 
-def _values(row: Json, names: list[str]) -> list[str]:
-    """What the row measured; a reward term is asked for as ``terms:name``."""
-    terms = row.get("rewardTerms") or {}
-    return [
-        number(
-            terms.get(name.removeprefix("terms:"))
-            if name.startswith("terms:")
-            else row["measured"].get(name)
-        )
-        for name in names
+def _bucket(each: Json, name: str) -> list[str]:
+    said = each["measured"].get(name) or {}
+    return [number(said.get(part)) for part in ("mean", "min", "max")]
+
+
+def _names(fields: Sequence[str], steps: list[Json]) -> Iterable[str]:
+    """Each field is one name, or several with commas between; some names have commas themselves."""
+    for text in fields:
+        if any(_measured(row, text) is not None for row in steps):
+            yield text
+        else:
+            yield from (name for each in text.split(",") if (name := each.strip()))
+
+
+def _table(rows: list[Json], names: list[str], *, width: int | None, may_drop: bool) -> str:
+    columns = [Column("step", right=True), *_origin_columns(rows)]
+    columns += [
+        Column(name, right=True, drop=place if may_drop else None)
+        for place, name in enumerate(names)
     ]
+    lines = [[row["step"], *_origin(row, rows), *_values(row, names)] for row in rows]
+    return table(columns, lines, width)
+
+
+def _origin_columns(rows: list[Json]) -> list[Column]:
+    """Where rows are from and whether they still count, where they differ in that."""
+    columns = [Column("attempt", right=True)] if _has_several(rows) else []
+    return [*columns, Column("superseded")] if _has_superseded(rows) else columns
+
+
+def _origin(row: Json, rows: list[Json]) -> list[object]:
+    said: list[object] = [row.get("attempt")] if _has_several(rows) else []
+    return [*said, _superseded(row)] if _has_superseded(rows) else said
+
+
+def _has_several(rows: list[Json]) -> bool:
+    return len({row.get("attempt") for row in rows}) > 1
+
+
+def _has_superseded(rows: list[Json]) -> bool:
+    return any(row.get("superseded") for row in rows)
+
+
+def _superseded(row: Json) -> str:
+    """Which attempt went back below the row; a dash where it still counts."""
+    if not row.get("superseded"):
+        return "-"
+    by = row.get("supersededBy") or {}
+    return f"by attempt {by['attempt']}" if "attempt" in by else "yes"
+
+
+def _values(row: Json, names: list[str]) -> list[str]:
+    return [number(_measured(row, name)) for name in names]
+
+
+def _measured(row: Json, name: str) -> float | str | None:
+    """What the row measured; a reward term is asked for as ``terms:name``."""
+    if name.startswith("terms:"):
+        return (row.get("rewardTerms") or {}).get(name.removeprefix("terms:"))
+    return row["measured"].get(name)  # type: ignore[no-any-return]
 
 
 def _validations(rows: list[Json], width: int | None) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row["measured"]))
     sets = any(row.get("dataset") for row in rows)
-    columns = [Column("step", right=True), *([Column("dataset", label=True)] if sets else [])]
+    columns = [Column("step", right=True), *_origin_columns(rows)]
+    columns += [Column("dataset", label=True)] if sets else []
     columns += [Column(name, right=True, drop=place) for place, name in enumerate(names)]
     lines = [
-        [row["step"], *([row.get("dataset") or "-"] if sets else []), *_values(row, names)]
+        [
+            row["step"],
+            *_origin(row, rows),
+            *([row.get("dataset") or "-"] if sets else []),
+            *_values(row, names),
+        ]
         for row in rows
     ]
     return table(columns, lines, width)

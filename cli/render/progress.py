@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cli.progress import Progress
+from cli.render.notes import note
 from cli.render.text import count, duration, number, percent, plain
 
 _BAR_COLUMNS = 24
@@ -11,7 +12,7 @@ _BAR_COLUMNS = 24
 def status(progress: Progress, width: int) -> str:
     """What moves inside the present phase, in lines of at most ``width`` columns."""
     lines = []
-    if progress.phase == "TRAINING":
+    if progress.phase in ("TRAINING", "PAUSING"):
         lines = [f"{_bar(progress)}{_steps(progress)}", ", ".join(_details(progress))]
     elif progress.stage:
         lines = [_stage(progress)]
@@ -19,9 +20,9 @@ def status(progress: Progress, width: int) -> str:
 
 
 def milestones(before: Progress, after: Progress) -> Iterator[str]:
-    """Lines for what is worth keeping on any display: phases, attempts, validations."""
-    if after.attempt != before.attempt and (after.attempt or 1) > 1:
-        yield f"attempt {after.attempt} on the way"
+    """Lines for what is worth keeping on any display: phases, restores, ends, validations."""
+    if after.note and after.note != before.note:
+        yield note(after.note)
     if (after.phase, after.waiting_for) != (before.phase, before.waiting_for):
         yield _phase(after)
     if after.validation and after.validation != before.validation:
@@ -47,6 +48,8 @@ def stage_line(progress: Progress) -> str:
 
 
 def _phase(progress: Progress) -> str:
+    if progress.phase == "PAUSED":
+        return f"PAUSED: `trainledger runs resume {plain(progress.run_id)}` goes on"
     notes = [progress.waiting_for, progress.reason]
     said = ": ".join(plain(note) for note in notes if note)
     return f"{progress.phase}: {said}" if said else progress.phase

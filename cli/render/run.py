@@ -2,45 +2,26 @@
 
 from collections.abc import Iterator
 
+from cli.render.annotations import labels
+from cli.render.cost import cost
+from cli.render.part import Field, part
 from cli.render.settings import settings
-from cli.render.text import (
-    count,
-    counted,
-    duration,
-    number,
-    percent,
-    plain,
-    size,
-    value,
-    wrap,
-)
+from cli.render.text import count, counted, duration, moment, number, percent, plain, short, size
 from cli.wire import Json
 
-_LABEL_COLUMNS = 18
 
-Field = tuple[str, str]  # label and text; an empty text is left out
-
-
-def detail(record: Json, *, width: int | None, with_settings: bool) -> str:
+def detail(
+    record: Json, *, width: int | None, with_settings: bool, attempt: int | None = None
+) -> str:
     """The record as people read it, in lines of ``width`` columns where words allow it."""
     parts = [
-        _part("State", _state(record), width),
-        _part("Results", _results(record), width),
-        _part("Cost", _cost(record), width),
+        part("State", _state(record), width),
+        part("Results", _results(record), width),
+        part("Cost", cost(record), width),
     ]
     if with_settings:
-        parts.append(settings(record, width))
+        parts.append(settings(record, width, attempt=attempt))
     return "\n".join(parts)
-
-
-def _part(title: str, fields: Iterator[Field], width: int | None) -> str:
-    lines = [title]
-    for label, text in fields:
-        space = max(20, width - _LABEL_COLUMNS - 2) if width else None
-        first, *more = wrap(text, space) if space else [text]
-        lines.append(f"  {label:<{_LABEL_COLUMNS - 2}}  {first}".rstrip())
-        lines += [f"{' ' * _LABEL_COLUMNS}  {line}".rstrip() for line in more]
-    return "\n".join(lines) + "\n"
 
 
 def _state(record: Json) -> Iterator[Field]:
@@ -48,17 +29,23 @@ def _state(record: Json) -> Iterator[Field]:
     for label, name in (("Name", "name"), ("Description", "description")):
         if record.get(name):
             yield label, plain(record[name])
+    if record.get("labels"):
+        yield "Labels", labels(record["labels"])
     yield "Project", plain(record["project"])
     yield "Method", plain(record["method"])
     yield "Base model", plain(record["baseModel"])
     yield "Dataset", _dataset(record)
+    if record.get("origin"):
+        yield "Branch of", _origin(record)
     yield "Phase", _phase(record)
+    if record.get("pause"):
+        yield "Pause", _pause(record)
     if record.get("stage"):
         yield "Stage", _stage(record["stage"])
     yield "Progress", _progress(record)
     yield "Observed step", _step(record.get("observedStep"))
-    yield "Saved step", _step(record.get("savedStep"))
-    yield "Submitted", _time(record.get("submittedAt"))
+    yield "Saved step", _saved(record)
+    yield "Submitted", moment(record.get("submittedAt"))
     if record.get("failure"):
         yield "Failure", plain(record["failure"]["reason"])
         yield "What to do", plain(record["failure"].get("advice") or "-")
@@ -70,6 +57,16 @@ def _dataset(record: Json) -> str:
     if kept:
         notes.append(f"{count(kept)} for validation")
     return plain(record["dataset"]) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _origin(record: Json) -> str:
+    """What a branch began from, and how many updates it may make."""
+    origin, budget = record["origin"], (record.get("progress") or {}).get("total")
+    said = (
+        f"run {plain(origin['parent'])} at step {count(origin['step'])} "
+        f"(snapshot {short(origin['snapshotId'])})\nrestored: {plain(origin['restore'])}"
+    )
+    return said if budget is None else f"{said}, budget: {counted(budget, 'step')}"
 
 
 def _phase(record: Json) -> str:
@@ -108,12 +105,23 @@ def _step(step: int | None) -> str:
     return "none" if step is None else count(step)
 
 
-def _time(text: str | None) -> str:
-    """A moment of the wire (ISO 8601, UTC) without its fractions."""
-    if not text:
-        return "-"
-    day, _, clock = plain(text).partition("T")
-    return f"{day} {clock[:8]} UTC"
+def _saved(record: Json) -> str:
+    """The step that the run would go on from, and what holds it."""
+    said, saved = _step(record.get("savedStep")), record.get("saved")
+    return f"{said} (snapshot {short(saved['snapshotId'])})" if saved else said
+
+
+def _pause(record: Json) -> str:
+    """What was asked for, how far that came, and what becomes of it."""
+    pause = record["pause"]
+    asked = f"--checkpoint {plain(pause['checkpoint'])}, asked for {moment(pause['requestedAt'])}"
+    if pause.get("failed"):
+        return f"{asked}\nfailed, the run goes on: {plain(pause['failed'])}"
+    released = pause.get("resourcesReleased")
+    devices = "its devices are released" if released else "its devices are held until it has ended"
+    if record["phase"] != "PAUSED":
+        return f"{asked}\n{devices}"
+    return f"{asked}\n{devices}\n`trainledger runs resume {plain(record['runId'])}` goes on"
 
 
 def _results(record: Json) -> Iterator[Field]:
@@ -122,7 +130,7 @@ def _results(record: Json) -> Iterator[Field]:
     yield "Validation loss", _validation(results.get("validationLoss"))
     yield "Training loss", _training(results.get("trainingLoss"))
     if record.get("dataFit"):
-        yield "Data fit", _data_fit(record["dataFit"])
+        yield "Data fit", data_fit(record["dataFit"])
 
 
 def _model(model: Json | None) -> str:
@@ -154,7 +162,8 @@ def _training(loss: Json | None) -> str:
     return f"{said} ({count(loss['notFinite'])} not finite)" if loss.get("notFinite") else said
 
 
-def _data_fit(fit: Json) -> str:
+def data_fit(fit: Json) -> str:
+    """How rows fit the maximum sequence length, as a sentence."""
     said = (
         f"{counted(fit['rows'], 'row')}: {count(fit['reached'])} reached maxSeqLength, "
         f"{count(fit['lostEnd'])} of them lost the end of the target, "
@@ -162,58 +171,3 @@ def _data_fit(fit: Json) -> str:
     )
     padding = fit.get("paddingShare")
     return said if padding is None else f"{said}; {percent(padding)} of the batches was padding"
-
-
-def _cost(record: Json) -> Iterator[Field]:
-    cost, timing = record.get("cost") or {}, record.get("timing") or {}
-    yield _device_time(cost)
-    yield "Duration", _duration(timing)
-    for label, name in _SPLIT:
-        yield f"  {label}", duration((timing.get("split") or {}).get(name, 0) / 1000)
-    yield "Device memory", _memory(record.get("memory"))
-    for attempt in record.get("attempts") or []:
-        yield f"Attempt {attempt['attempt']}", _attempt(attempt)
-
-
-_SPLIT = (
-    ("waiting", "waitingMillis"),
-    ("queued", "queuedMillis"),
-    ("preparing", "preparingMillis"),
-    ("training", "trainingMillis"),
-    ("other", "otherMillis"),
-)
-
-
-def _device_time(cost: Json) -> Field:
-    seconds = cost.get("deviceSeconds") or 0
-    label = "Device time" if cost.get("deviceKind") == "cpu" else "GPU time"
-    said = duration(seconds)
-    if seconds >= 60:
-        said += f" ({seconds:,.0f} s)"
-    return label, f"{said}, estimate" if cost.get("estimate") else said
-
-
-def _duration(timing: Json) -> str:
-    millis = timing.get("durationMillis")
-    if millis is None:
-        return "-"
-    return duration(millis / 1000) + ("" if timing.get("endedAt") else " so far")
-
-
-def _memory(memory: Json | None) -> str:
-    peaks = (memory or {}).get("peakBytes") or {}
-    said = [f"{plain(device)} {size(peak)} at the peak" for device, peak in sorted(peaks.items())]
-    return ", ".join(said) or "not measured"
-
-
-def _attempt(attempt: Json) -> str:
-    said = [value(attempt.get("devices"))]
-    if attempt.get("firstStep") is not None:
-        said.append(f"steps {count(attempt['firstStep'])} to {count(attempt['lastStep'])}")
-    if attempt.get("deviceSeconds") is not None:
-        said.append(duration(attempt["deviceSeconds"]))
-    if attempt.get("reason"):
-        said.append(plain(attempt["reason"]))
-    if attempt.get("rejectedLines"):
-        said.append(f"{counted(attempt['rejectedLines'], 'line')} of its reports rejected")
-    return ", ".join(said)

@@ -18,19 +18,23 @@ _NAME_COLUMNS = 40
 Leaf = tuple[str, Any]
 
 
-def settings(record: Json, width: int | None) -> str:
-    """The part Settings; a star marks what the plan stated, the rest was filled in."""
+def settings(record: Json, width: int | None, *, attempt: int | None = None) -> str:
+    """The part Settings; a star marks what the plan stated, the rest was filled in.
+
+    ``attempt``: whose settings the record has, where somebody asked for them.
+    """
     groups, stated = record.get("settings") or {}, set(_stated(record))
-    lines = ["Settings (* stated by the plan)"]
+    whose = "" if attempt is None else f" of attempt {attempt}"
+    lines = [f"Settings{whose} (* stated by the plan)"]
     for title, name, prefix in _GROUPS:
         lines.append(f"  {title}")
         group = groups.get(name)
         if not group:
             lines.append("    not reported yet" if group is None else "    none")
             continue
-        leaves = list(_leaves(group))
-        space = min(max(len(plain(leaf)) for leaf, _ in leaves), _NAME_COLUMNS)
-        for leaf, each in leaves:
+        named = list(leaves(group))
+        space = min(max(len(plain(leaf)) for leaf, _ in named), _NAME_COLUMNS)
+        for leaf, each in named:
             star = "*" if prefix is not None and _is_stated(f"{prefix}{leaf}", stated) else " "
             lines.append(_line(leaf, each, star, space=space, width=width))
     return "\n".join(lines) + "\n"
@@ -46,11 +50,11 @@ def _is_stated(path: str, stated: set[str]) -> bool:
     return any(".".join(parts[:end]) in stated for end in range(1, len(parts) + 1))
 
 
-def _leaves(group: Json, prefix: str = "") -> Iterator[Leaf]:
+def leaves(group: Json, prefix: str = "") -> Iterator[Leaf]:
     """Dotted names with their values, in the order of the document."""
     for name, each in group.items():
         if isinstance(each, dict) and each:
-            yield from _leaves(each, f"{prefix}{name}.")
+            yield from leaves(each, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", each
 

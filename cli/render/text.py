@@ -25,6 +25,24 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def printed(line: str) -> str:
+    """A line that a program printed, without what it overwrote itself by going back."""
+    return plain(line.rstrip("\r").rpartition("\r")[2].expandtabs())
+
+
+def short(snapshot_id: str) -> str:
+    """As much of a snapshot's id as tells it from others, and as commands take."""
+    return plain(snapshot_id[:12])
+
+
+def moment(text: str | None) -> str:
+    """A moment of the wire (ISO 8601, UTC) without its fractions."""
+    if not text:
+        return "-"
+    day, _, clock = plain(text).partition("T")
+    return f"{day} {clock[:8]} UTC"
+
+
 def cells(text: str) -> int:
     """Columns that ``text`` takes on a terminal."""
     return len(text) if text.isascii() else sum(_cells(each) for each in text)
@@ -49,13 +67,16 @@ def cut(text: str, width: int) -> str:
     return f"{kept}..."[:width]
 
 
-def wrap(text: str, width: int) -> Iterator[str]:
-    """Lines of ``text`` of at most ``width`` columns; a single word is never torn."""
+def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """Lines of ``text`` of at most ``width`` columns; a single word is never torn.
+
+    ``indent`` stands before each line but the first.
+    """
     line = ""
     for word in text.split(" "):
         if line and cells(line) + 1 + cells(word) > width:
             yield line
-            line = word
+            line = f"{indent}{word}"
         else:
             line = f"{line} {word}" if line else word
     yield line
@@ -93,6 +114,17 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{max(0, int(seconds))}s"
+
+
+def device_seconds(seconds: float, kind: str | None) -> str:
+    """Time that devices were held, in the unit that is paid for."""
+    return f"{seconds:,.1f} {'device seconds' if kind == 'cpu' else 'GPU-seconds'}"
+
+
+def money(amount: float, currency: str) -> str:
+    """An amount of money, with more digits where two would show nothing."""
+    said = f"{amount:,.2f}" if amount == 0 or amount >= 0.1 else number(amount)
+    return f"{said} {plain(currency)}"
 
 
 def size(value: int) -> str:

@@ -8,14 +8,36 @@ import pytest
 
 from api import problems
 from api.settings import Settings
-from api.wire import kind_of
-from ledger.events import EVENTS
+from engine.failures import Failure
+from ledger.events import ARCHIVABLE, EVENTS
+from projections.wire import kind_of
 from tests import apis, ledgers
-from tests.answers import RECORD, ROUTES
+from tests.answers import ATTEMPT, RECORD, ROUTES
 from tests.apis import Api
 from tests.reference import DOCS, EVERY_ROUTE, pages
 
 SLUGS = {problem.slug for problem in problems.ALL}
+ELSEWHERE = {
+    "read_events",
+    "read_logs",
+    "get_run",
+    "read_file",
+    "compare_runs",
+    "read_hparams",
+    "read_engine_config",
+    "audit",
+    "make_seal_key",
+    "read_audit_log",
+    "read_receipt",
+    "export_ledger",
+    "back_up",
+    "replay_ledger",
+    "read_event_files",
+    "check_dataset",
+    "read_copy",
+    "publish_copy",
+    "run_query",
+}  # routes whose answers have tests of their own
 LAST_WORDS = [
     '{"kind": "step", "step": 9, "measured": {"loss": NaN}, "rewardTerms": {"length": 1.0}}',
     '{"kind": "validation", "step": 9, "measured": {"loss": 0.7}}',
@@ -60,10 +82,8 @@ def test_a_route_names_only_problems_that_there_are() -> None:
     assert named | set(EVERY_ROUTE) <= SLUGS
     assert SLUGS - named - set(EVERY_ROUTE) == {
         "attempt-closed",
-        "ledger-corrupt",
         "no-such-page",
         "not-allowed",
-        "refused",
     }
 
 
@@ -80,23 +100,62 @@ def test_the_examples_are_what_the_server_answers(tmp_path: Path) -> None:
 
     for name, said in answers.items():
         assert shape(said) == shape(ROUTES[name].example), name
-    assert {"read_events", "audit", "get_run"} == ROUTES.keys() - answers.keys()
+    assert ROUTES.keys() - answers.keys() == ELSEWHERE
 
 
 def asked(api: Api, run_id: str) -> dict[str, Any]:
     """What the other routes answer about a run that trains."""
     ledgers.open_attempt(api.service.ledger, run_id)
     taken = api.deliver(run_id, [*ledgers.step_lines(1, 8), *LAST_WORDS])
-    assert api.get(f"/v1/runs/{run_id}").keys() == RECORD.keys()
+    record = api.get(f"/v1/runs/{run_id}")
+    assert record.keys() == RECORD.keys()
+    assert record["attempts"][0].keys() == ATTEMPT.keys()
     metrics = api.get(f"/v1/runs/{run_id}/metrics", limit=1, superseded="true")
     return {
         "deliver": taken,
         "list_runs": api.get("/v1/runs"),
         "read_metrics": metrics,
         "read_series": api.get(f"/v1/runs/{run_id}/series"),
+        "read_buckets": api.get(f"/v1/runs/{run_id}/metrics/buckets", buckets=1, fields="loss"),
+        "annotate_run": api.post(f"/v1/runs/{run_id}:annotate", {"labels": {"keep": "yes"}}),
+        **asked_of_snapshots(api, run_id),
+        **asked_of_branches(api, run_id),
+        **asked_to_pause(api, run_id),
         "cancel_run": api.post(f"/v1/runs/{run_id}:cancel", status=202),
         "health": api.get("/healthz"),
         "info": api.get("/v1/info"),
+    }
+
+
+def asked_of_snapshots(api: Api, run_id: str) -> dict[str, Any]:
+    snapshot_id = api.save(run_id, 8, line=9 + len(LAST_WORDS), epoch=0.5)
+    return {
+        "list_snapshots": api.get(f"/v1/runs/{run_id}/snapshots"),
+        "get_snapshot": api.get(f"/v1/snapshots/{snapshot_id}"),
+        "pin_snapshot": api.post(f"/v1/snapshots/{snapshot_id}:pin"),
+        "unpin_snapshot": api.post(f"/v1/snapshots/{snapshot_id}:unpin"),
+        "sweep_snapshots": api.post(f"/v1/runs/{run_id}:sweep"),
+    }
+
+
+def asked_of_branches(api: Api, run_id: str) -> dict[str, Any]:
+    (snapshot,) = api.get(f"/v1/runs/{run_id}/snapshots")["snapshots"]
+    body = {"snapshot": snapshot["snapshotId"], "steps": 5}
+    made = api.post(f"/v1/runs/{run_id}:branch", body, 202)
+    reads = {"list_branches": "branches", "read_tree": "tree", "read_ancestry": "ancestry"}
+    return {
+        "branch_run": made,
+        "read_line": api.get(f"/v1/runs/{run_id}/line"),
+        **{name: api.get(f"/v1/runs/{run_id}/{rest}") for name, rest in reads.items()},
+    }
+
+
+def asked_to_pause(api: Api, run_id: str) -> dict[str, Any]:
+    paused = api.post(f"/v1/runs/{run_id}:pause", {"checkpoint": "latest"}, 202)
+    api.deliver(run_id, first=10 + len(LAST_WORDS), exit=apis.EXIT | {"code": 143})
+    return {
+        "pause_run": paused,
+        "resume_run": api.post(f"/v1/runs/{run_id}:resume", status=202),
     }
 
 
@@ -109,3 +168,30 @@ def shape(value: Any) -> Any:
 
 def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_what_is_kept_for_ever_is_declared() -> None:
+    """U12: the life of a run stays; only what was measured along the way may be archived."""
+    kept = {kind.__name__ for kind in set(EVENTS) - ARCHIVABLE}
+
+    assert {"RunSubmitted", "Restored", "SnapshotCommitted", "AttemptClosed"} <= kept
+    assert {each.__name__ for each in ARCHIVABLE} == {
+        "StageReported",
+        "StepReported",
+        "ValidationReported",
+        "MemoryMeasured",
+        "LineRejected",
+    }
+    page = (DOCS / "events.md").read_text()
+    assert page.count("; may be archived.") == len(ARCHIVABLE)
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+def test_every_reason_is_documented_with_what_to_do(failure: Failure) -> None:
+    """S82: the table of the product is the table of the documentation."""
+    (row,) = [
+        line
+        for line in (DOCS / "failures.md").read_text().splitlines()
+        if line.startswith(f"| `{failure.code}` |")
+    ]
+    assert f"| {failure.sentence} | {failure.advice} |" in row

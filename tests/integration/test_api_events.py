@@ -96,8 +96,8 @@ def test_every_line_is_one_event_in_the_order_of_the_ledger(api: Api) -> None:
 
 def test_a_failed_run_ends_its_stream_with_the_reason(api: Api) -> None:
     """S52."""
-    run_id = api.started()
-    api.deliver(run_id, exit=apis.EXIT | {"code": None, "signal": 9})
+    run_id = api.started(execution={"maxAttempts": 1})
+    api.deliver(run_id, exit=apis.KILLED)
 
     last = parsed(api.events(run_id, follow="true"))[-1]
 
@@ -108,6 +108,24 @@ def test_a_failed_run_ends_its_stream_with_the_reason(api: Api) -> None:
         "reason": "the training job stopped before it finished",
         "advice": "Start the run again.",
     }
+
+
+def test_a_stream_ends_with_the_run_whatever_becomes_of_its_snapshots(api: Api) -> None:
+    """S52, I10: who follows hears the end last; the whole history has more."""
+    run_id = api.started()
+    api.deliver(run_id, ledgers.step_lines(1, 1))
+    snapshot_id = api.save(run_id, 1, line=2)
+    api.deliver(run_id, [apis.COMPLETED], first=3, exit=apis.EXIT)
+    api.post(f"/v1/snapshots/{snapshot_id}:pin")
+
+    followed = parsed(api.events(run_id, follow="true"))
+    history = parsed(api.events(run_id))
+
+    assert followed[-1]["terminal"] is True
+    assert history == [*followed, history[-1]]
+    assert history[-1]["kind"] == "snapshotPinned"
+    later = api.events(run_id, after=followed[-1]["position"], follow="true")
+    assert parsed(later) == history[-1:]
 
 
 def test_nothing_secret_or_of_storage_is_told(api: Api) -> None:

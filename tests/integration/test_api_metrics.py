@@ -72,6 +72,39 @@ def test_what_a_restore_took_back_is_still_readable(api: Api, run_id: str) -> No
         (5, False),
     ]
     assert [row["measured"]["loss"] for row in rows[3:]] == [0.25, 0.1, 0.2, 0.2]
+    first, second = rows[3]["supersededBy"], rows[5]["supersededBy"]
+    assert first == second
+    assert first.keys() == {"attempt", "step", "position", "at"}
+    assert (first["attempt"], first["step"]) == (1, 3)
+    assert [row for row in rows if "supersededBy" in row] == [rows[3], rows[5]]
+
+
+def test_an_attempt_is_read_whole_with_what_was_taken_back(api: Api) -> None:
+    """U1, D5: updates and validations of one attempt; what took them back is named."""
+    run_id = api.started()
+    lines = [*ledgers.step_lines(1, 5), '{"kind": "validation", "step": 5, "measured": {"a": 1}}']
+    api.deliver(run_id, lines)
+    api.save(run_id, 3, line=7)
+    api.deliver(run_id, first=8, exit=apis.KILLED)
+    api.opened_again(run_id)
+    api.deliver(run_id, ledgers.step_lines(4, 6, loss=9.0), attempt=2)
+
+    def of(**parameters: Any) -> Any:
+        answer = api.get(f"/v1/runs/{run_id}/metrics", **parameters)
+        rows = [(row["step"], row["attempt"], row.get("superseded")) for row in answer["steps"]]
+        return rows, answer["validations"]
+
+    first, (validation,) = of(attempt=1)
+    second, nothing = of(attempt=2)
+    current, _ = of()
+    assert first == [(1, 1, None), (2, 1, None), (3, 1, None), (4, 1, True), (5, 1, True)]
+    assert (validation["superseded"], validation["supersededBy"]["attempt"]) == (True, 2)
+    assert second == [(4, 2, None), (5, 2, None), (6, 2, None)]
+    assert nothing == []
+    assert current == first[:3] + second
+    assert of(attempt=1, limit=1)[0] == first[-1:]
+    problem = api.get(f"/v1/runs/{run_id}/metrics", 404, attempt=3)
+    assert problem["type"] == "/problems/attempt-not-found"
 
 
 @pytest.mark.parametrize(
@@ -104,10 +137,28 @@ def test_only_the_fields_that_are_asked_for_come(api: Api, run_id: str) -> None:
     assert [sorted(row["measured"]) for row in rows] == [["actor/kl", "loss"]] * 3 + [["loss"]]
 
 
+def test_a_name_with_a_comma_is_asked_for_like_any_other(api: Api) -> None:
+    """C40, I20: names may be given one by one, or several with commas between."""
+    run_id = api.started()
+    api.deliver(run_id, [step(1, **{"a,b": 1.0, "c": 2.0, "d": 3.0, "e": 4.0})])
+
+    def names(*fields: str) -> list[str]:
+        (row,) = api.get(f"/v1/runs/{run_id}/metrics", fields=list(fields))["steps"]
+        return sorted(row["measured"])
+
+    assert names("a,b") == ["a,b"]
+    assert names("c,d") == ["c", "d"]
+    assert names("c, d") == ["c", "d"]
+    assert names("c", "a,b") == ["a,b", "c"]
+    assert names("c,d", "e") == ["c", "d", "e"]
+    assert names("") == ["a,b", "c", "d", "e"]
+
+
 @pytest.mark.parametrize(
     ("parameters", "detail"),
     [
         ({"field": "loss"}, "field is not known here"),
+        ({"attempt": 0}, "attempt: Input should be greater than or equal to 1"),
         ({"limit": 0}, "limit: Input should be greater than or equal to 1"),
         ({"from": -1}, "from: Input should be greater than or equal to 0"),
         ({"to": 10**30}, "to: Input should be less than or equal to"),

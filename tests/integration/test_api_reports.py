@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ledger import run as runs
+from ledger import lifecycle
 from ledger.events import AttemptClosed, StepReported
 from tests import apis, ledgers
 from tests.apis import COMPLETED, EXIT, RUNNER, Api
@@ -56,6 +56,16 @@ def test_a_line_that_says_something_else_than_before_is_refused(api: Api) -> Non
     problem = api.deliver(run_id, ledgers.step_lines(2, 2, loss=9.0), first=2, status=409)
 
     assert "line 2 said something else before" in problem["detail"]
+
+
+def test_a_runner_may_say_what_time_it_is_and_need_not(api: Api) -> None:
+    """One of an earlier version, which outlived its server, does."""
+    run_id = api.started()
+    lines = ledgers.step_lines(1, 1)
+
+    answer = api.deliver(run_id, lines, runner=RUNNER | {"now": 1_790_000_000.5})
+
+    assert answer == api.deliver(run_id, lines)
 
 
 def test_an_empty_delivery_is_a_sign_of_life_and_the_start_of_the_job(api: Api) -> None:
@@ -243,7 +253,7 @@ def open_without_start(api: Api, run_id: str) -> None:
     """Open the first attempt of a run whose job has not been heard of."""
     api.service.ledger.decide(
         run_id,
-        lambda state, stamp: runs.open_attempt(
+        lambda state, stamp: lifecycle.open_attempt(
             state, stamp, devices=("cpu:0",), launcher="local", token_sha256="0" * 64
         ),
         principal="dispatch",

@@ -10,7 +10,7 @@ from blockbuster import blockbuster_ctx
 from fastapi.routing import APIRoute
 
 from api.__main__ import main
-from api.routes import events, metrics, reports, runs, server
+from api.routes import events, logs, metrics, reports, runs, server, snapshots
 from api.settings import Settings
 from tests import apis, ledgers
 from tests.apis import EXIT, Api
@@ -46,8 +46,132 @@ def test_a_server_says_what_it_is(api: Api) -> None:
         "warehouse",
         "published copy",
         "dispatch",
+        "snapshots",
+        "branches",
+        "seals",
+        "price book",
     }
     assert all(check["ok"] for check in info["checks"])
+
+
+QUERIES = [
+    ("GET", "/healthz"),
+    ("GET", "/v1/info"),
+    ("POST", "/v1/audit"),
+    ("POST", "/v1/audit/key"),
+    ("GET", "/v1/audit/replay"),
+    ("GET", "/v1/export"),
+    ("GET", "/v1/backup"),
+    ("GET", "/v1/runs/{run}/audit-log"),
+    ("GET", "/v1/runs/{run}/receipt"),
+    ("GET", "/v1/runs"),
+    ("POST", "/v1/runs"),
+    ("GET", "/v1/runs/{run}"),
+    ("GET", "/v1/runs/{run}/events"),
+    ("GET", "/v1/runs/{run}/metrics"),
+    ("GET", "/v1/runs/{run}/series"),
+    ("GET", "/v1/runs/{run}/logs"),
+    ("GET", "/v1/runs/{run}/snapshots"),
+    ("POST", "/v1/runs/{run}:cancel"),
+    ("POST", "/v1/runs/{run}:pause"),
+    ("POST", "/v1/runs/{run}:resume"),
+    ("POST", "/v1/runs/{run}:sweep"),
+    ("POST", "/v1/runs/{run}/attempts/1/reports"),
+    ("GET", "/v1/snapshots/{run}"),
+    ("POST", "/v1/snapshots/{run}:pin"),
+    ("POST", "/v1/snapshots/{run}:unpin"),
+    ("GET", "/v1/runs/{run}/ancestry"),
+    ("GET", "/v1/runs/{run}/branches"),
+    ("GET", "/v1/runs/{run}/compare"),
+    ("GET", "/v1/runs/{run}/engine-config"),
+    ("GET", "/v1/runs/{run}/hparams"),
+    ("GET", "/v1/runs/{run}/line"),
+    ("GET", "/v1/runs/{run}/metrics/buckets"),
+    ("GET", "/v1/runs/{run}/metrics/file"),
+    ("GET", "/v1/runs/{run}/tensorboard"),
+    ("GET", "/v1/runs/{run}/tree"),
+    ("POST", "/v1/runs/{run}:annotate"),
+    ("POST", "/v1/runs/{run}:branch"),
+    ("POST", "/v1/datasets:check"),
+    ("GET", "/v1/sql"),
+    ("POST", "/v1/sql"),
+    ("POST", "/v1/sql:publish"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), QUERIES)
+def test_a_name_in_a_query_that_a_route_does_not_know_is_refused(
+    api: Api, method: str, path: str
+) -> None:
+    """I26: by name, with those that are known, and before anything is done."""
+    run_id = api.started()
+    position = api.service.ledger.position()
+    where = f"{path.format(run=run_id)}?limt=5"
+
+    answer = api.client.request(method, where, headers=api.token)
+
+    problem = apis.strict(answer, 400)
+    assert problem["type"] == "/problems/bad-request"
+    assert problem["detail"] == "limt is not known here"
+    assert api.service.ledger.position() == position
+
+
+def test_every_route_is_asked_for_a_name_that_it_does_not_know(api: Api) -> None:
+    """So that no later route is left out of the test above."""
+    paths = apis.application(api.service.settings.home).openapi()["paths"]
+    routes = {(method.upper(), path) for path in paths for method in paths[path]}
+
+    names = {"{run_id}": "{run}", "{snapshot_id}": "{run}", "{attempt}": "1"}
+    for old, new in names.items():
+        routes = {(method, path.replace(old, new)) for method, path in routes}
+    assert routes == set(QUERIES)
+
+
+def test_what_routes_know_is_worked_out_before_anybody_asks(api: Api) -> None:
+    """Threads that needed it first, after a restart under load, would make it all at once."""
+    app = api.client.app  # type: ignore[attr-defined]
+
+    assert app.openapi_schema is not None
+
+
+def test_a_hint_names_what_may_be_asked(api: Api) -> None:
+    """I26."""
+    problem = api.get("/v1/runs", 400, limt=5)
+
+    assert problem["hint"] == "known here are phase, project, limit, before"
+    assert api.get("/healthz", 400, x=1)["hint"] == "nothing may stand after the ?"
+
+
+def test_a_price_book_with_a_fault_is_said_and_hinders_nothing(tmp_path: Path) -> None:
+    """I22: one sentence that names the line or the field; the server is ready all the same."""
+
+    def check() -> tuple[bool, str]:
+        info = api.get("/v1/info")
+        assert info["ready"] is True
+        (found,) = (each for each in info["checks"] if each["name"] == "price book")
+        return found["ok"], found["detail"]
+
+    book = tmp_path / "prices.toml"
+    with apis.api(tmp_path) as api:
+        without = check()
+        book.write_text("[[prices]]\nprofile = cpu")
+        line = check()
+        book.write_text('[[prices]]\nprofile = "cpu"\ncurrency = "EUR"\nfrom = 2026-01-01')
+        field = check()
+        run_id = api.started()
+        api.deliver(run_id, [apis.COMPLETED], exit=EXIT)
+        unpaid = api.get(f"/v1/runs/{run_id}")["cost"]["money"]
+        book.write_text(book.read_text() + "\nperHour = 3600")
+        mended = check()
+        paid = api.get(f"/v1/runs/{run_id}")["cost"]
+
+    assert without == (True, "works")
+    assert line == (False, "prices.toml: Invalid value (at line 2, column 11)")
+    assert field == (False, "prices.toml: price 1, perHour is missing")
+    assert unpaid is None
+    assert mended == (True, "works")
+    assert paid["money"]["amount"] == pytest.approx(paid["deviceSeconds"])
+    assert (paid["money"]["currency"], paid["money"]["profile"]) == ("EUR", "cpu")
 
 
 def test_health_is_told_to_everybody(api: Api) -> None:
@@ -147,7 +271,7 @@ def test_what_was_edited_behind_the_ledgers_back_is_named(tmp_path: Path) -> Non
 
 def test_only_streams_and_deliveries_run_in_the_event_loop() -> None:
     """style.md: routes that query are plain functions, which get a thread of their own."""
-    modules = (runs, events, metrics, reports, server)
+    modules = (runs, events, metrics, logs, snapshots, reports, server)
     routes = [route for module in modules for route in module.router.routes]
 
     awaited = {
@@ -156,7 +280,7 @@ def test_only_streams_and_deliveries_run_in_the_event_loop() -> None:
         if isinstance(route, APIRoute) and inspect.iscoroutinefunction(route.endpoint)
     }
 
-    assert awaited == {"read_events", "deliver", "health"}
+    assert awaited == {"read_events", "read_logs", "deliver", "health"}
 
 
 def test_the_event_loop_is_never_held_up(api: Api) -> None:
@@ -166,9 +290,11 @@ def test_the_event_loop_is_never_held_up(api: Api) -> None:
 
     with blockbuster_ctx(["api", "ledger", "projections", "engine.dispatch"]):
         taken = api.deliver(run_id, lines)
-        api.deliver(run_id, [apis.COMPLETED], first=10, exit=EXIT)
+        api.save(run_id, 9, line=10)
+        api.deliver(run_id, [apis.COMPLETED], first=11, exit=EXIT)
         text = api.events(run_id, follow="true")
         api.get(f"/v1/runs/{run_id}/metrics")
+        api.logs(run_id, follow="true", tail=3)
         api.get("/v1/runs")
         api.get("/healthz")
 

@@ -109,6 +109,10 @@ def unused_url() -> str:
         (["runs", "get", ""], "a run is named by its id"),
         (["runs", "get", RUN, "--setings"], "--settings"),
         (["runs", "list", "-o", "wide"], "'wide' is not one of"),
+        (["runs", "get", RUN, "--attempt", "1"], "add --settings"),
+        (["runs", "get", RUN, "--attempt", "0"], "'--attempt': Input should be greater"),
+        (["snapshots", "get", ""], "a snapshot is named by its id"),
+        (["snapshots"], "Usage: trainledger snapshots"),
         (["runs", "start", "-f", "-", "--exit-status"], "--exit-status needs --wait"),
         (["runs", "start", "-f", "-", "--timeout", "1s"], "--timeout needs --wait"),
         (["runs", "wait", RUN, "--timeout", "soon"], "'soon', which is no duration"),
@@ -171,7 +175,7 @@ def test_metrics_ask_for_what_the_options_say(canned: CannedServer) -> None:
     done = here("runs", "metrics", RUN, "--fields", "loss, grad_norm", *limits, url=canned.url)
 
     assert canned.requests[-1].parameters == {
-        "fields": ["loss,grad_norm"],
+        "fields": ["loss, grad_norm"],
         "from": ["1"],
         "to": ["5"],
         "limit": ["9"],

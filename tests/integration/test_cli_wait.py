@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli_answers import FAILURE, record, story
+from tests.cli_answers import FAILURE, record, story, story_of_a_pause, story_of_two
 from tests.cli_server import (
     RUN,
     CannedServer,
@@ -118,6 +118,45 @@ def test_text_tells_the_phases_and_ends_with_the_detail(canned: CannedServer) ->
         "Results",
         "Cost",
     ]
+
+
+def test_a_paused_run_is_waited_for(canned: CannedServer) -> None:
+    """I4, S50: PAUSED does not end the wait, and the line says what does."""
+    answers = iter([record(phase="TRAINING", position=0)])
+    canned.answers["GET", f"/v1/runs/{RUN}"] = lambda _: (200, next(answers, record()))
+    canned.stream(RUN, Opening(tuple(story_of_a_pause())))
+
+    text = here("runs", "wait", RUN, url=canned.url).stdout.splitlines()
+    lines = here("runs", "wait", RUN, "-o", "json-compact", url=canned.url).stdout.splitlines()
+
+    place = text.index(f"PAUSED: `trainledger runs resume {RUN}` goes on")
+    assert text[place + 1] == "WAITING"
+    assert "COMPLETED" in text
+    assert [json.loads(line) for line in lines] == [*story_of_a_pause(), record()]
+
+
+def test_a_run_that_is_paused_now_says_how_it_goes_on(canned: CannedServer) -> None:
+    """I4: also where following begins in the pause."""
+    canned.answer("GET", f"/v1/runs/{RUN}", record(phase="PAUSED", position=14))
+    canned.stream(RUN, Opening((), "hold"))
+
+    done = trainledger("runs", "wait", RUN, "--timeout", "1s", url=canned.url)
+
+    assert done.returncode == 124
+    assert done.stdout == f"PAUSED: `trainledger runs resume {RUN}` goes on\n"
+
+
+def test_a_run_that_goes_on_after_a_crash_tells_from_where(canned: CannedServer) -> None:
+    """U17, S50: in a pipe, from the first attempt to the end."""
+    answers = iter([record(phase="SUBMITTED", position=0, attempts=[], observedStep=0)])
+    canned.answers["GET", f"/v1/runs/{RUN}"] = lambda _: (200, next(answers, record()))
+    canned.stream(RUN, Opening(tuple(story_of_two())))
+
+    lines = here("runs", "wait", RUN, url=canned.url).stdout.splitlines()
+
+    assert "attempt 1 ended at step 3: the training job stopped before it finished" in lines
+    assert "snapshot 9b1c07e25a6f is damaged: a file is missing" in lines
+    assert "attempt 2 goes on from step 2 (snapshot 3f2a9c71bd04)" in lines
 
 
 def test_a_run_that_has_ended_is_shown_at_once(canned: CannedServer) -> None:

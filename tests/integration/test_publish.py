@@ -90,3 +90,37 @@ def test_a_run_that_ended_is_published_at_once(warehouse: Warehouse, tmp_path: P
     eventually(lambda: counted(copy)[1] == 5)
     publisher.stop()
     assert publisher.failure is None
+
+
+def test_what_somebody_waits_for_is_published_at_once(warehouse: Warehouse, tmp_path: Path) -> None:
+    """`sql --fresh`; what the warehouse does not hold yet is waited for, and not for ever."""
+    copy = tmp_path / "analytics.duckdb"
+    publisher = Publisher(warehouse, copy)
+    publisher.start()
+    history = make.recorded(make.submitted(), make.steps(to=30))
+
+    positions = []
+    for end in (2, 9, 31):
+        warehouse.apply(history[:end])
+        assert publisher.wait_for(end, timeout=20)
+        positions.append(counted(copy)[1])
+    is_beyond = publisher.wait_for(32, timeout=0.5)
+
+    publisher.stop()
+    assert positions == [2, 9, 31]
+    assert not is_beyond
+    assert publisher.position() == 31
+
+
+def test_a_copy_that_cannot_be_made_is_a_failure_that_info_shows(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    publisher = Publisher(warehouse, tmp_path / "nowhere" / "analytics.duckdb")
+    publisher.start()
+    warehouse.apply(make.recorded(make.submitted()))
+
+    is_published = publisher.wait_for(1, timeout=0.5)
+
+    eventually(lambda: publisher.failure is not None)
+    publisher.stop()
+    assert not is_published

@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from cli.render.run import detail
-from tests.cli_answers import FAILURE, attempt, record
+from cli.wire import Json
+from tests.cli_answers import (
+    FAILURE,
+    SAVED_AT_40,
+    attempt,
+    record,
+    restored,
+    spent,
+    split,
+    three_attempts,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -29,10 +39,32 @@ def test_the_detail_of_a_failed_run_reads_as_agreed() -> None:
         observedStep=60,
         results={"model": None, "validationLoss": None, "trainingLoss": None},
         dataFit={"rows": 1200, "reached": 12, "lostEnd": 3, "dropped": 1, "paddingShare": 0.123},
-        attempts=[attempt(reason=FAILURE["reason"], lastStep=60)],
+        savedStep=None,
+        saved=None,
+        attempts=[attempt(reason=FAILURE["reason"], outcome="failed", lastStep=60)],
     )
 
     assert failed == (GOLDEN / "get_failed.txt").read_text()
+
+
+def test_the_detail_of_a_run_with_three_attempts_reads_as_agreed() -> None:
+    """I6, S60, S61: what each did, from where, how exactly, why it ended, and what it cost."""
+    shown = detail(three_attempts(), width=80, with_settings=False)
+
+    assert shown == (GOLDEN / "get_attempts.txt").read_text()
+    words = {word for word in shown.split() if len(word) > 60}
+    assert max(len(line) for line in shown.split("\n") if not words & set(line.split())) <= 80
+
+
+def test_on_a_wide_terminal_an_attempt_needs_no_broken_lines() -> None:
+    """U18: each thing that is said of an attempt has one line."""
+    lines = detail(three_attempts(), width=200, with_settings=False).split("\n")
+
+    said = {line.strip() for line in lines}
+    assert said >= {
+        "1 save failed, the last one: the files could not be written: No space left on device",
+        "from step 60 (snapshot 9b1c07e25a6f), restored within 3.5e-07 (optimizer within)",
+    }
 
 
 def test_the_parts_stand_in_this_order() -> None:
@@ -55,8 +87,135 @@ def test_the_cost_is_an_estimate_until_the_job_ended() -> None:
     """S22, S22b: the mark is there, and then it is gone."""
     running = text(cost={"deviceSeconds": 12.3, "estimate": True, "deviceKind": "gpu"})
 
-    assert "  GPU time          12.3 s, estimate\n" in running
+    assert "  GPU time          12.3 GPU-seconds, estimate\n" in running
     assert "estimate" not in text()
+
+
+def test_time_of_processors_is_no_time_of_gpus() -> None:
+    """S16: the unit is that of the devices."""
+    cpu = text(
+        cost={
+            "deviceSeconds": 75.0,
+            "estimate": False,
+            "deviceKind": "cpu",
+            "split": split(useful=60.0, repeated=15.0),
+            "money": None,
+        },
+        attempts=[attempt(cost=spent(75.0, useful=60.0, repeated=15.0))],
+    )
+
+    assert "  Device time       75.0 device seconds (0:01:15)\n" in cpu
+    assert "    repeated        15.0 device seconds\n" in cpu
+    assert "75.0 device seconds (60.0 useful, 15.0 repeated)\n" in cpu
+    assert "GPU" not in cpu
+
+
+def test_money_is_shown_where_the_price_is_known() -> None:
+    """S60: an estimate is marked, and small amounts keep their digits."""
+    paid = {"currency": "EUR", "profile": "a100", "perAttempt": []}
+
+    def shown(amount: float, *, estimate: bool) -> str:
+        money = paid | {"amount": amount, "estimate": estimate}
+        return text(cost={"deviceSeconds": 1.0, "deviceKind": "gpu", "money": money})
+
+    assert "  Money             1,234.50 EUR (devices of profile a100)\n" in shown(
+        1234.5, estimate=False
+    )
+    assert "  Money             0.000347 EUR (devices of profile a100), estimate\n" in shown(
+        0.000347, estimate=True
+    )
+    assert "Money" not in text()
+
+
+def paused(phase: str, **facts: object) -> str:
+    """The lines about the pause of a run."""
+    pause = {
+        "checkpoint": "save",
+        "requestedAt": "2026-11-29T10:00:00.125Z",
+        "resourcesReleased": False,
+        "failed": None,
+    }
+    shown = text(phase=phase, pause=pause | facts)
+    return shown.partition("  Pause             ")[2].partition("\n  Progress")[0]
+
+
+def test_a_pause_says_whether_the_devices_are_released() -> None:
+    """I4: ``pause.resourcesReleased``, and how the run goes on."""
+    asked = "--checkpoint save, asked for 2026-11-29 10:00:00 UTC\n                    "
+
+    assert paused("PAUSING") == f"{asked}its devices are held until it has ended"
+    assert paused("PAUSED", resourcesReleased=True) == (
+        f"{asked}its devices are released\n"
+        "                    `trainledger runs resume 0123456789abcdef` goes on"
+    )
+    assert paused("TRAINING", failed="there is no room on the disk") == (
+        f"{asked}failed, the run goes on: there is no room on the disk"
+    )
+    assert "Pause" not in text()
+
+
+def test_the_saved_step_names_the_snapshot_that_holds_it() -> None:
+    """S10, I11: a run that saved only weights has no saved step."""
+    saved = text(savedStep=40, saved={"snapshotId": SAVED_AT_40, "step": 40, "epoch": 0.5})
+    nothing = text(savedStep=None, saved=None)
+
+    assert "  Saved step        40 (snapshot 3f2a9c71bd04)\n" in saved
+    assert "  Saved step        none\n" in nothing
+
+
+def attempted(**facts: object) -> list[str]:
+    """The lines about the only attempt of a run."""
+    shown = text(None, attempts=[attempt(**facts)]).partition("  Attempt 1         ")[2]
+    return [line.strip() for line in shown.rstrip("\n").split("\n")]
+
+
+def check(verdict: str, **facts: object) -> Json:
+    """What a worker said of its restore."""
+    return {"verdict": verdict, "within": None, "parts": {}, "firstLoss": None} | facts
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (None, "from step 40 (snapshot 3f2a9c71bd04)"),
+        (check("exact"), "from step 40 (snapshot 3f2a9c71bd04), restored exactly"),
+        (
+            check("within", within=1e-6),
+            "from step 40 (snapshot 3f2a9c71bd04), restored within 1e-06",
+        ),
+        (
+            check("differs", parts={"rng": "differs", "adapter": "exact", "optimizer": "within"}),
+            "from step 40 (snapshot 3f2a9c71bd04), restored with a difference (rng differs, "
+            "optimizer within)",
+        ),
+    ],
+)
+def test_a_restore_says_how_exact_it_was(said: Json | None, line: str) -> None:
+    """C20: never silently different."""
+    assert attempted(restoredFrom=restored(SAVED_AT_40, 40), restoreCheck=said)[1] == line
+
+
+def test_an_attempt_that_had_nothing_to_go_on_from_says_so() -> None:
+    """I6: and what it could not use."""
+    damaged = {"snapshotId": SAVED_AT_40, "step": 40, "reason": "the manifest is missing"}
+
+    lines = attempted(
+        firstStep=None, lastStep=None, restoredFrom=restored(None, 0, damaged), rejectedLines=2
+    )
+
+    assert lines[:4] == [
+        "no step on cuda:0 cuda:1",
+        "from the start",
+        "skipped step 40 (snapshot 3f2a9c71bd04): the manifest is missing",
+        "2 lines of its reports rejected",
+    ]
+
+
+def test_the_settings_of_an_attempt_are_marked_as_such() -> None:
+    """U8."""
+    shown = detail(record(), width=80, with_settings=True, attempt=2)
+
+    assert "\nSettings of attempt 2 (* stated by the plan)\n" in shown
 
 
 def test_a_silent_run_says_so_beside_its_phase() -> None:
@@ -108,5 +267,5 @@ def test_a_run_that_has_reported_nothing_yet_reads_well() -> None:
     )
 
     assert "  Progress          0 steps\n" in bare
-    assert "  Device time       0.0 s, estimate\n" in bare
+    assert "  Device time       0.0 device seconds, estimate\n" in bare
     assert "  Device memory     not measured\n" in bare

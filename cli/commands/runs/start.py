@@ -1,8 +1,5 @@
-"""``runs start``: submit a plan once, however often the answer is lost."""
+"""``runs start``: submit a plan."""
 
-import os
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,17 +7,16 @@ import typer
 from cli import terminal
 from cli.confirm import confirm
 from cli.context import client_of, settings_of
-from cli.errors import CommandError, Exit, PassingError
-from cli.options import ExitStatus, Force, Output, OutputOption, WaitLimit
+from cli.errors import CommandError, Exit
+from cli.options import ExitStatus, Force, Output, OutputOption, SubmissionId, WaitLimit
 from cli.plans import read
 from cli.settings import Settings, seconds
+from cli.submission import submit, token_of
 from cli.waiting import Wait, wait
 from cli.wire import Json
 
 if TYPE_CHECKING:
     from cli.client import Client
-
-TRIES = 6  # of one submission, over about six seconds
 
 
 def start(  # noqa: PLR0913, PLR0917 (one for each option)
@@ -44,13 +40,7 @@ def start(  # noqa: PLR0913, PLR0917 (one for each option)
     follow: Annotated[bool, typer.Option("--wait", help="Follow the run until it ends.")] = False,
     exit_status: ExitStatus = False,
     force: Force = False,
-    submission_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOKEN",
-            help="Reach whatever an earlier call with this token created instead of a second run.",
-        ),
-    ] = None,
+    submission_id: SubmissionId = None,
     timeout: WaitLimit = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -62,7 +52,7 @@ def start(  # noqa: PLR0913, PLR0917 (one for each option)
         alone = "--exit-status" if exit_status else "--timeout"
         raise CommandError(f"{alone} needs --wait", Exit.USAGE)
     limit = None if timeout is None else seconds(timeout, "--timeout")
-    settings = settings_of(context)
+    settings, token = settings_of(context), token_of(submission_id)
     plan = read(file)
     client = client_of(context)
     if dry_run:
@@ -73,34 +63,13 @@ def start(  # noqa: PLR0913, PLR0917 (one for each option)
     question = f"Start a run of {plan.get('baseModel')} on {plan.get('dataset')}?"
     confirm(question, settings, force=force)
 
-    answer = submit(client, plan, submission_id or os.urandom(16).hex())
+    unseen = f"the run may exist; the same call with --submission-id {token} reaches it"
+    answer = submit(client, "/v1/runs", {"plan": plan, "submissionId": token}, unseen=unseen)
 
     _tell(answer, settings, output, followed=follow)
     if follow:
         asked = Wait(answer["runId"], output, limit, exit_status=exit_status)
         wait(client, settings, asked, record=answer)
-
-
-def submit(
-    client: "Client", plan: Json, token: str, sleep: Callable[[float], None] = time.sleep
-) -> Json:
-    """The answer to a submission; asked again with the same token when it was lost on the way.
-
-    Raises:
-        CommandError: refused, or lost every time; the hint then has the token.
-    """
-    body = {"plan": plan, "submissionId": token}
-    for tries in range(TRIES):
-        try:
-            return client.post("/v1/runs", body)
-        except PassingError as error:
-            if tries == 0 and not error.sent:
-                raise
-            lost = error
-        sleep(0.2 * 2**tries)
-        client.relocate()
-    lost.hint = f"the run may exist; the same call with --submission-id {token} reaches it"
-    raise lost
 
 
 def _show_dry_run(client: "Client", plan: Json, output: Output, settings: Settings) -> None:

@@ -1,0 +1,70 @@
+"""What the worker of an attempt printed, as text, whole or as it comes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from api.logs import WorkerLog
+from api.routes.events import NO_BUFFERING
+from api.routes.runs import Attempt, Principal
+from api.routes.service import service_of
+from api.service import Service
+
+router = APIRouter(prefix="/v1/runs")
+
+LOOK_SECONDS = 0.2  # between two looks at a file that may have grown
+TEXT = "text/plain; charset=utf-8"
+AS_TEXT = NO_BUFFERING | {"X-Content-Type-Options": "nosniff"}  # whatever a worker prints
+
+
+@router.get("/{run_id}/logs")
+async def read_logs(
+    run_id: str,
+    request: Request,
+    _: Principal,
+    attempt: Annotated[
+        Attempt | None, Query(description="Its number; by default the last.")
+    ] = None,
+    follow: Annotated[
+        bool, Query(description="Go on with what comes, until the attempt is closed.")
+    ] = False,
+    tail: Annotated[int | None, Query(ge=0, description="Only the last so many lines.")] = None,
+) -> StreamingResponse:
+    """What the worker of an attempt printed, byte for byte."""
+    service = service_of(request)
+    found = await run_in_threadpool(service.find, run_id)
+    number = await run_in_threadpool(service.attempt, found, attempt)
+    log = WorkerLog(service.attempts, found, number, tail=tail)
+    return StreamingResponse(
+        _stream(service, log, run_id=found, attempt=number, follow=follow),
+        media_type=TEXT,
+        headers=AS_TEXT,
+    )
+
+
+async def _stream(
+    service: Service, log: WorkerLog, *, run_id: str, attempt: int, follow: bool
+) -> AsyncIterator[bytes]:
+    """The blocks of a log; a follower gets them until the attempt is closed."""
+    try:
+        is_over = False
+        while not is_over:
+            is_closed = await run_in_threadpool(_is_closed, service, run_id, attempt)
+            is_over = is_closed or not follow or service.hub.is_stopping
+            left = await run_in_threadpool(log.left)  # after looking: all that it printed is there
+            while left > 0 and (block := await run_in_threadpool(log.read, left)):
+                left -= len(block)
+                yield block
+            if not is_over:
+                await asyncio.sleep(LOOK_SECONDS)
+    finally:
+        log.close()
+
+
+def _is_closed(service: Service, run_id: str, attempt: int) -> bool:
+    current = service.ledger.run(run_id).open_attempt
+    return current is None or current.number != attempt

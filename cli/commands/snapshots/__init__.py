@@ -1,0 +1,1 @@
+"""``trainledger snapshots …``: what runs saved, and how long it is kept."""

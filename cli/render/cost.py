@@ -1,0 +1,62 @@
+"""What a run cost: time of devices and what it was for, money, and each attempt."""
+
+from collections.abc import Iterator
+
+from cli.render.attempt import attempt
+from cli.render.part import Field
+from cli.render.text import count, device_seconds, duration, money, plain, size
+from cli.wire import Json
+
+_USES = ("useful", "repeated", "preparing", "waiting", "idle")
+_PARTS = ("waiting", "queued", "preparing", "training", "other")
+
+
+def cost(record: Json) -> Iterator[Field]:
+    """The part Cost."""
+    spent, timing = record.get("cost") or {}, record.get("timing") or {}
+    kind = spent.get("deviceKind")
+    yield "Device time" if kind == "cpu" else "GPU time", _device_time(spent)
+    for use in _USES if spent.get("split") else ():
+        yield f"  {use}", device_seconds(spent["split"].get(f"{use}Seconds") or 0, kind)
+    if spent.get("money"):
+        yield "Money", _money(spent["money"])
+    yield "Duration", _duration(timing)
+    for name in _PARTS:
+        yield f"  {name}", duration((timing.get("split") or {}).get(f"{name}Millis", 0) / 1000)
+    yield "Device memory", _memory(record.get("memory"))
+    paid = spent.get("money") or {}
+    amounts = {
+        each["attempt"]: money(each["amount"], paid["currency"])
+        for each in paid.get("perAttempt", ())
+    }
+    for each in record.get("attempts") or []:
+        number = each["attempt"]
+        yield f"Attempt {count(number)}", attempt(each, kind, amounts.get(number))
+
+
+def _device_time(spent: Json) -> str:
+    seconds = spent.get("deviceSeconds") or 0
+    said = device_seconds(seconds, spent.get("deviceKind"))
+    if seconds >= 60:
+        said += f" ({duration(seconds)})"
+    return f"{said}, estimate" if spent.get("estimate") else said
+
+
+def _money(paid: Json) -> str:
+    said = (
+        f"{money(paid['amount'], paid['currency'])} (devices of profile {plain(paid['profile'])})"
+    )
+    return f"{said}, estimate" if paid.get("estimate") else said
+
+
+def _duration(timing: Json) -> str:
+    millis = timing.get("durationMillis")
+    if millis is None:
+        return "-"
+    return duration(millis / 1000) + ("" if timing.get("endedAt") else " so far")
+
+
+def _memory(memory: Json | None) -> str:
+    peaks = (memory or {}).get("peakBytes") or {}
+    said = [f"{plain(device)} {size(peak)} at the peak" for device, peak in sorted(peaks.items())]
+    return ", ".join(said) or "not measured"
