@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MODEL := .cache/models/smollm2-135m-instruct
 
-.PHONY: setup demo test check format bench docs clean
+.PHONY: setup demo test chaos check format bench docs clean
 
 setup: $(STAMP)
 
@@ -24,6 +24,11 @@ demo: $(STAMP) $(MODEL)/config.json
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# Random histories with killed workers and servers: 200 with the scripted trainer, 10 with a small
+# model; then SmolLM2, killed in its second epoch, against an unbroken run.
+chaos: $(STAMP) $(MODEL)/config.json
+	$(BIN)/python -m tests.chaos
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

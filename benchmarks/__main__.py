@@ -12,7 +12,10 @@ from benchmarks.home import ROOT
 from benchmarks.place import Place
 from benchmarks.result import Result
 
-NAMES = ("help", "blocked", "survive", "follow", "ingest", "series", "bytes", "overhead")
+NAMES = (
+    *("help", "blocked", "survive", "follow", "attempts", "restore", "verify"),
+    *("ingest", "series", "bytes", "saving", "overhead"),
+)
 
 
 def main() -> int:

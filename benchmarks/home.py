@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -60,11 +61,17 @@ class Home:
     def start(self, manner: str, number: int) -> str:
         """The id of a run whose trainer reports in a manner."""
         command = [sys.executable, "-m", "benchmarks.trainer", manner, str(number)]
+        return self.submit({"command": command, "directory": str(ROOT)}, {"maxAttempts": 1})
+
+    def submit(self, engine: dict[str, Any] | str, execution: dict[str, Any], **more: Any) -> str:
+        """The id of a run of an engine; ``more`` are further fields of its plan."""
         plan = {
             "project": "benchmarks",
             "baseModel": "none",
             "dataset": "none",
-            "engine": {"command": command, "directory": str(ROOT)},
+            "engine": engine,
+            "execution": execution,
+            **more,
         }
         answer: dict[str, str] = self.request("POST", "/v1/runs", {"plan": plan})
         return answer["runId"]
@@ -85,6 +92,16 @@ class Home:
     def record(self, run_id: str) -> Any:
         """The record of a run."""
         return self.request("GET", f"/v1/runs/{run_id}")
+
+    def events(self, run_id: str) -> list[dict[str, Any]]:
+        """Every event of a run so far."""
+        lines = self.fetch("GET", f"/v1/runs/{run_id}/events").splitlines()
+        return [json.loads(line) for line in lines if line]
+
+    @staticmethod
+    def seconds_between(earlier: str, later: str) -> float:
+        """Seconds between two moments of the wire."""
+        return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
 
     def ended(self, run_id: str) -> Any:
         """The record of a run, once it has ended."""

@@ -31,7 +31,7 @@ class Place:
     """Homes that are made when they are first needed."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._homes: list[Home] = []
 
     @cached_property
@@ -66,7 +66,7 @@ class Place:
 
     def file(self, name: str) -> Path:
         """A path for a file of a floor."""
-        return self._folder / name
+        return self.folder / name
 
     def close(self) -> None:
         """End every server."""
@@ -74,7 +74,7 @@ class Place:
             home.close()
 
     def _open(self, name: str) -> Home:
-        home = Home(self._folder / name)
+        home = Home(self.folder / name)
         self._homes.append(home)
         return home
 

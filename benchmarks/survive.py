@@ -1,6 +1,5 @@
 """Steps that a killed worker had reported, and that the ledger has."""
 
-import json
 from itertools import pairwise
 from random import Random
 
@@ -34,6 +33,4 @@ def _in_the_ledger(home: Home, run_id: str) -> set[int]:
     """The steps that the events of a run tell of, once it has ended by the signal."""
     (attempt,) = home.ended(run_id)["attempts"]
     assert attempt["signal"] == 9, attempt
-    lines = home.fetch("GET", f"/v1/runs/{run_id}/events").splitlines()
-    events = [json.loads(line) for line in lines if line]
-    return {event["step"] for event in events if event["kind"] == "stepReported"}
+    return {event["step"] for event in home.events(run_id) if event["kind"] == "stepReported"}

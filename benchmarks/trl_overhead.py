@@ -30,7 +30,9 @@ from transformers import TrainerCallback  # noqa: E402
 from trl import SFTConfig, SFTTrainer  # noqa: E402
 
 from engine.client import Reporter  # noqa: E402
-from engine.worker.trl import base, config, rows, targets  # noqa: E402
+from engine.prepare import base_model  # noqa: E402
+from engine.prepare.preparation import Means, prepare  # noqa: E402
+from engine.worker.trl import base, config  # noqa: E402
 from engine.worker.trl.callback import ReportSteps  # noqa: E402
 from ledger.plan import Plan, parse  # noqa: E402
 
@@ -94,15 +96,9 @@ def example_plan(updates: int) -> Plan:
 
 def example_tokens(plan: Plan) -> Dataset:
     """The demo's rows, as the worker prepares them."""
-    kept, _ = targets.prepare(
-        base.load_tokenizer(plan.base_model),
-        rows.read(DATA),
-        max_seq_length=plan.config.max_seq_length,
-        progress=lambda done: None,  # noqa: ARG005
-    )
-    return Dataset.from_dict(
-        {"input_ids": [row.input_ids for row in kept], "labels": [row.labels for row in kept]}
-    )
+    means = Means(Reporter(os.devnull), cache=None, go_on=lambda: None)
+    kept = prepare(plan, means).training
+    return Dataset(kept.table.select(["input_ids", "labels"]))
 
 
 def report_steps() -> ReportSteps:
@@ -110,7 +106,6 @@ def report_steps() -> ReportSteps:
     reporter = Reporter(tempfile.NamedTemporaryFile(delete=False).name)  # noqa: SIM115
     return ReportSteps(
         reporter,
-        stopping=reporter.stop_requested,
         validates=False,
         announce=lambda model, optimizer, total: None,  # noqa: ARG005
     )
@@ -142,7 +137,7 @@ def train(plan: Plan, tokens: Dataset, callbacks: list[TrainerCallback]) -> floa
             model=base.load_model(plan.base_model, plan.config),
             args=SFTConfig(**config.sft_arguments(plan, folder=Path(folder), on_gpu=False)),
             train_dataset=tokens,
-            processing_class=base.load_tokenizer(plan.base_model),
+            processing_class=base_model.load_tokenizer(plan.base_model),
             peft_config=LoraConfig(**config.lora_arguments(plan.config.lora)),
             callbacks=[*callbacks, clock],
         ).train()

@@ -16,19 +16,25 @@ from pydantic.json_schema import models_json_schema
 
 from api.app import create_app
 from api.problems import ALL
+from api.routes import sql
+from api.routes.branches import Branch
 from api.routes.reports import Delivery
+from api.routes.runs import Pause
 from api.settings import Settings
-from api.wire import NOT_TOLD, kind_of
+from api.wire import NOT_TOLD
+from engine.failures import REFUSAL_ADVICE, Exit, Failure
 from ledger.attempt import EVENT_OF
 from ledger.events import (
+    ARCHIVABLE,
     EVENTS,
     Event,
     LineRejected,
     ReportsClosed,
-    SubmissionAccepted,
     UnknownEvent,
 )
-from tests.answers import RECORD, ROUTES, Route
+from projections.wire import kind_of
+from tests.answers import ATTEMPT, RECORD, ROUTES, Route
+from tests.reference_sql import sql_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RENEW = "Made by `python -m tests.reference` from the code; edit the code, not this page."
@@ -49,6 +55,8 @@ def pages() -> dict[str, str]:
         "http.md": http_page(),
         "settings.md": settings_page(),
         "problems.md": problems_page(),
+        "sql.md": sql_page(),
+        "failures.md": failures_page(),
     }
 
 
@@ -62,6 +70,40 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def prose(text: str | None) -> str:
     """A docstring as Markdown."""
     return inspect.cleandoc(text or "").replace("``", "`")
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+FAILURES_HEAD = f"""\
+# Why a run failed
+
+{RENEW}
+
+A run that failed has one of these reasons, word for word, with its stable code and its class.
+Except for a refusal, which is the worker's own sentence about its input, no reason holds anything
+internal; what a worker printed is in its log (`trainledger runs logs RUN`). A failure that may pass
+is tried again with another attempt, up to `execution.maxAttempts`; the run then fails for the last
+reason.
+"""
+
+
+def failures_page() -> str:
+    """Every reason that a run can fail for, with what to do."""
+    refused = ("`refused`", "input", "the refusal's own words", REFUSAL_ADVICE, "no")
+    rows = [
+        (f"`{each.code}`", each.end_class, each.sentence, each.advice, _is_retried(each))
+        for each in Failure
+    ]
+    return "\n".join(
+        [
+            FAILURES_HEAD,
+            table(("code", "class", "reason", "what to do", "tried again"), [refused, *rows]),
+        ]
+    )
+
+
+def _is_retried(failure: Failure) -> str:
+    return "yes" if failure.ending(Exit()).may_retry else "no"
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -89,6 +131,10 @@ and `advice`.
 The database keeps each event with the SHA-256 digest of its predecessor in the same stream, and
 with `timestamp` (the server's clock), `reported_at` (the worker's, where it said so) and
 `principal` (who caused it).
+
+What is the life of a run (submissions, phases, attempts, restores, snapshots, results, failures) is
+kept for ever. What an attempt measured along the way (marked *may be archived* below) may move to
+Parquet files once its run has ended; the ledger then keeps the digest of what it gave away.
 """
 
 TYPES = {
@@ -99,13 +145,32 @@ TYPES = {
     "NonNegativeFloat": "number from 0",
     "AwareDatetime": "time",
     "tuple[str, ...]": "list of text",
+    "dict[str, str]": "text by name",
     "dict[str, Any]": "object",
     "dict[str, NonNegativeInt]": "integers by name",
     "Measured": "numbers by name",
     "PhaseName": "phase",
     "EndClass": "`completed`, `input`, `resource`, `infrastructure`, `stopped` or `unknown`",
     "bytes": "bytes",
+    "bool": "true or false",
+    "Outcome": "`completed`, `failed`, `cancelled` or `paused`",
+    "Checkpoint": "`save` or `latest`",
+    "tuple[Artifact, ...]": "list of `weights` and `trainingState`",
+    "dict[Artifact, NonNegativeInt]": "integers by artifact",
+    "dict[Artifact, str]": "text by artifact",
+    "Origin": "object: `parent`, `snapshotId`, `step`, `restore`",
+    "Agreement": "`exact`, `within` or `differs`",
+    "dict[str, Agreement]": "`exact`, `within` or `differs` by name",
+    "dict[str, Head]": "`{version, digest}` by stream",
 }
+
+
+STREAMS = {
+    "submission": "submission/{token}",
+    "branch": "submission/{token}",
+    "snapshot": "snapshot/{id}",
+    "ledger": "ledger/seals",
+}  # of events that are not of a run, by the begin of their topics
 
 
 def events_page() -> str:
@@ -120,15 +185,16 @@ def event_section(kind: type[Event]) -> str:
     source = next((name for name, event in EVENT_OF.items() if event is kind), None)
     report = f", from a line of kind [`{source}`](reports.md#{source.lower()})" if source else ""
     head = f"## {kind_of(kind)}\n\n{prose(kind.__doc__)}\n"
-    place = f"Topic `{kind.TOPIC}`, stream `{stream_of(kind)}`{report}.\n"
+    kept = "; may be archived" if kind in ARCHIVABLE else ""
+    place = f"Topic `{kind.TOPIC}`, stream `{stream_of(kind)}`{report}{kept}.\n"
     rows = [row for row in members(kind) if row]
     return "\n".join([head, place, *([table(("member", "type", "means"), rows)] if rows else [])])
 
 
 def stream_of(kind: type[Event]) -> str:
     """The stream that holds events of ``kind``."""
-    if kind is SubmissionAccepted:
-        return "submission/{token}"
+    if not kind.TOPIC.startswith("run."):
+        return STREAMS[kind.TOPIC.partition(".")[0]]
     if kind in (*EVENT_OF.values(), LineRejected, ReportsClosed):
         return "run/{run}/a{n}"
     return "run/{run}"
@@ -192,7 +258,8 @@ only answers to its own names in `Host`: `127.0.0.1`, `localhost` and `[::1]`.
 Requests and answers are JSON in UTF-8 with names in camelCase; names of measured numbers are the
 engine's own. Members may be added to answers, and none is ever renamed. Numbers that are not finite
 are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. A run is named by its id, or by at least
-four digits of its beginning.
+four digits of its beginning, and so is a snapshot. A name in a query that the route does not know
+is refused.
 
 ## Errors
 
@@ -206,11 +273,19 @@ has them all. Every route may answer
 Events come as JSON lines (`application/jsonl`), or with `Accept: text/event-stream` as server-sent
 events, whose `id` is the position, whose `event` is the kind (`terminal` for the one that ends the
 run), and whose `data` is the same JSON. With `follow` the stream goes on as events come and ends
-after the terminal one. Every ten seconds without an event an empty line, or a comment, shows that
-the server is there. A stream that breaks off is resumed with `after`, or by a browser with
-`Last-Event-ID`: positions come from the ledger and outlive the server. When a stream cannot go on,
-its last line is a problem document, in server-sent events one of the name `problem`.
+after the terminal one; without it, the history also has what became of the run's snapshots later.
+Every ten seconds without an event an empty line, or a comment, shows that the server is there. A
+stream that breaks off is resumed with `after`, or by a browser with `Last-Event-ID`: positions come
+from the ledger and outlive the server. When a stream cannot go on, its last line is a problem
+document, in server-sent events one of the name `problem`.
 """
+
+
+BODIES: dict[str, type[BaseModel]] = {
+    "pause_run": Pause,
+    "branch_run": Branch,
+    "run_query": sql.Query,
+}
 
 
 def http_page() -> str:
@@ -239,6 +314,12 @@ def route_section(method: str, path: str, operation: dict[str, Any]) -> str:
         parts += [
             "Body: `plan` ([plan.md](plan.md)), and a `submissionId` of your choice, or none.\n"
         ]
+    if name in BODIES:
+        rows = [
+            (f"`{field.alias or each}`", field.description or "")
+            for each, field in model_fields(BODIES[name]).items()
+        ]
+        parts += ["Body:\n", table(("member", "means"), rows)]
     if name == "deliver":
         parts += ["Body:\n", table(("member", "type"), delivery_rows())]
     return "\n".join([*parts, *answer(route)])
@@ -249,6 +330,10 @@ def answer(route: Route) -> Iterator[str]:
     yield f"Answers {route.status}.{f' {route.more}' if route.more else ''}\n"
     if route.example is None:
         yield table(("member", "is"), ((f"`{name}`", text) for name, text in RECORD.items()))
+        yield "Each of `attempts` has:\n"
+        yield table(("member", "is"), ((f"`{name}`", text) for name, text in ATTEMPT.items()))
+    elif isinstance(route.example, str):
+        yield f"```text\n{route.example}```\n"
     else:
         text = json.dumps(route.example, ensure_ascii=False)
         if len(text) > WIDTH:
@@ -308,6 +393,7 @@ with `TRAINLEDGER_` and is not known is an error, and so is an unknown name in t
 DEFAULTS = {
     "home": "`~/.trainledger`",
     "devices": "every GPU that is found, else one slot for each CPU",
+    "sql_memory": "`1GiB`",
 }
 
 PROBLEMS_HEAD = f"""\

@@ -53,7 +53,7 @@ def test_a_run_that_no_server_saw_is_known_in_full(product: Product) -> None:
 
 def test_a_runner_that_dies_takes_its_worker_along_and_loses_nothing(product: Product) -> None:
     """U3: the next runner hands over what was left, and the run ends."""
-    run_id = product.start(RUN)
+    run_id = product.start(RUN, execution={"maxAttempts": 1})
     eventually(lambda: len(product.spooled(run_id)) > 30)
     runner = json.loads((product.folder(run_id) / "runner.json").read_text())["pid"]
 

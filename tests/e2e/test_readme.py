@@ -29,8 +29,10 @@ def test_every_command_of_the_readme_runs(shared: Product) -> None:
     assert len(COMMANDS) > 8
     for command in COMMANDS:
         _, *words = shlex.split(command)
-        target = names | ({"RUN": slow} if "cancel" in words else {})
+        target = names | ({"RUN": slow} if {"cancel", "pause", "resume"} & set(words) else {})
         shared.run(*[target.get(word, word) for word in words])
+        if "pause" in words:
+            shared.wait_for_phase(slow, "PAUSED")
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TEXT))))

@@ -214,8 +214,8 @@ def test_the_list_knows_what_is_open(shared: Product) -> None:
 
 
 def test_a_worker_that_is_killed_fails_its_run_and_loses_no_step(shared: Product) -> None:
-    """S79, C44, U3: SIGKILL without a last word."""
-    run_id = shared.start(SLOW)
+    """S79, C44, U3: SIGKILL without a last word, and the plan allows no other attempt."""
+    run_id = shared.start(SLOW, execution={"maxAttempts": 1})
     eventually(lambda: len(shared.spooled(run_id)) > 20)
 
     shared.worker(run_id).kill()
@@ -237,7 +237,10 @@ def test_a_worker_that_ends_without_a_word_has_not_completed(shared: Product) ->
         "deviceMemory": "the training job ran out of device memory; a shorter sequence, a smaller "
         "micro batch or activation recomputation uses less",
     }
-    runs = {crash: shared.start([{"steps": 2}, {"crash": crash}]) for crash in reasons}
+    once = {"maxAttempts": 1}
+    runs = {
+        crash: shared.start([{"steps": 2}, {"crash": crash}], execution=once) for crash in reasons
+    }
 
     for crash, run_id in runs.items():
         record = shared.wait_for_phase(run_id, "FAILED")
