@@ -4,11 +4,9 @@ Parquet and CSV are DuckDB's own. The connection that runs the query can write n
 one writes them, which runs nothing but our own statement over the rows that come.
 """
 
-import io
-import os
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import duckdb
 import orjson
@@ -45,7 +43,7 @@ class _Borrowed:
 def write(
     cursor: duckdb.DuckDBPyConnection,
     query: str,
-    file: io.FileIO,
+    file: BinaryIO,
     *,
     form: str,
     limit: int | None,
@@ -58,23 +56,23 @@ def write(
     Raises:
         duckdb.Error, OSError, RuntimeError: the query failed on the way, or there is no more room.
     """
+    is_cut = False
     if form == "json":
-        return _write_json(cursor.execute(query), file, limit, facts)
-    rows = cursor.sql(query) if limit is None else cursor.sql(query).limit(limit)
-    if form == "arrow":
-        _write_arrow(rows, file)
+        is_cut = _write_json(cursor.execute(query), file, limit, facts)
     else:
-        _copy(rows, _COPY[form].format(path=f"/proc/self/fd/{file.fileno()}"))
-    return False
+        rows = cursor.sql(query) if limit is None else cursor.sql(query).limit(limit)
+        if form == "arrow":
+            _write_arrow(rows, file)
+        else:
+            _copy(rows, _COPY[form].format(path=f"/proc/self/fd/{file.fileno()}"))
+    file.flush()
+    return is_cut
 
 
-def _write_arrow(rows: Rows, file: io.FileIO) -> None:
+def _write_arrow(rows: Rows, file: BinaryIO) -> None:
     from nanoarrow.ipc import StreamWriter  # noqa: PLC0415 (most answers need none)
 
-    with (
-        os.fdopen(os.dup(file.fileno()), "wb") as buffered,
-        StreamWriter.from_writable(buffered) as writer,
-    ):
+    with StreamWriter.from_writable(file) as writer:
         writer.write_stream(rows)
 
 
@@ -88,7 +86,7 @@ def _copy(rows: Rows, statement: str) -> None:
 
 
 def _write_json(
-    cursor: duckdb.DuckDBPyConnection, file: io.FileIO, limit: int | None, facts: dict[str, Any]
+    cursor: duckdb.DuckDBPyConnection, file: BinaryIO, limit: int | None, facts: dict[str, Any]
 ) -> bool:
     described = cursor.description or []
     names = _apart([each[0] for each in described])

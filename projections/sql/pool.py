@@ -28,6 +28,7 @@ from projections.errors import (
 )
 
 STARTING_SECONDS = 60.0  # until a new process takes its first query
+ENDING_SECONDS = 5.0  # until a process that was told to end is killed
 ANSWER_BYTES = 1 << 30  # of one answer
 
 
@@ -65,6 +66,7 @@ class Pool:
         """Answers are kept beside the copy, where there is room, until they are read."""
         self.path = path
         self.limits = limits
+        self._is_closed = False
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
         self._workers = [_Worker(path, limits) for _ in range(workers)]
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
@@ -72,13 +74,21 @@ class Pool:
             self._idle.put(worker)
 
     def ask(self, question: Question) -> "Asked":
-        """Have a worker answer; questions that find none wait for one, and not for ever."""
+        """Have a worker answer; questions that find none wait for one, and not for ever.
+
+        Raises:
+            QueryBusyError: there are no workers any more.
+        """
         asked = Asked(question)
-        asked.answer = self._threads.submit(self._answer, asked)
+        try:
+            asked.answer = self._threads.submit(self._answer, asked)
+        except RuntimeError:
+            raise QueryBusyError("the server ends") from None
         return asked
 
     def close(self) -> None:
         """Kill every worker, whatever it is at."""
+        self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers:
             worker.kill()
@@ -92,6 +102,8 @@ class Pool:
         worker = self._idle.get()
         try:
             worker.rest()
+            if self._is_closed:  # after that: whoever closes us sets this before the worker's own
+                raise QueryBusyError("the server ends")
             asked.begin(worker.kill)
             return self._written(worker, asked.question)
         finally:
@@ -273,7 +285,11 @@ class _Worker:
         if process is None or asker is None:
             return 0
         asker.close()
-        return process.wait()
+        try:
+            return process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
 
 
 def _environment() -> dict[str, str]:

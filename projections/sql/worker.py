@@ -5,15 +5,15 @@ and then what became of it. It ends when the socket does, when nothing was asked
 its own alarm when nobody stopped a query in time.
 """
 
-import io
 import json
 import os
 import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 
@@ -74,13 +74,14 @@ def main() -> None:
     limits = Limits(*stated)
     _confine(limits)
     copy = Copy(Path(path), limits)
-    with socket.socket(fileno=0) as asker:
+    with socket.socket(fileno=0) as asker, suppress(ConnectionError):  # nobody listens any more
         asker.settimeout(IDLE_SECONDS)
-        while (asked := _receive(asker)) is not None:
-            query, file = asked
-            with file:
-                asker.sendall(b'{"begun":true}\n')
-                said = _answer(copy, query, limits, file)
+        while (received := _receive(asker)) is not None:
+            asked, file = received
+            asker.sendall(b'{"begun":true}\n')
+            said = _answer(copy, asked, limits, file)
+            with suppress(OSError):  # what could not be written has been said
+                file.close()
             asker.sendall(json.dumps(said).encode() + b"\n")
 
 
@@ -93,21 +94,22 @@ def _confine(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (data, data))
 
 
-def _receive(asker: socket.socket) -> tuple[dict[str, Any], io.FileIO] | None:
+def _receive(asker: socket.socket) -> tuple[dict[str, Any], BinaryIO] | None:
     """The next query and the file for its answer; None when there is no more to do."""
     try:
         text, descriptors, *_ = socket.recv_fds(asker, 1 << 16, 1)
-        while text and not text.endswith(b"\n"):
-            text += asker.recv(1 << 16)
+        while not text.endswith(b"\n"):
+            part = asker.recv(1 << 16) if text else b""
+            if not part:
+                return None
+            text += part
     except TimeoutError:
         return None
-    if not text:
-        return None
-    return json.loads(text), io.FileIO(descriptors[0], "wb")
+    return json.loads(text), os.fdopen(descriptors[0], "wb")
 
 
-def _answer(copy: Copy, asked: dict[str, Any], limits: Limits, file: io.FileIO) -> dict[str, Any]:
-    """What became of a query: facts about its answer, or why it has none."""
+def _answer(copy: Copy, asked: dict[str, Any], limits: Limits, file: BinaryIO) -> dict[str, Any]:
+    """What became of a query: facts about its answer, or why there is none."""
     signal.setitimer(signal.ITIMER_REAL, limits.seconds + ALARM_SECONDS)  # it ends this process
     try:
         return _written(copy, asked, file)
@@ -124,7 +126,7 @@ def _answer(copy: Copy, asked: dict[str, Any], limits: Limits, file: io.FileIO) 
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _written(copy: Copy, asked: dict[str, Any], file: io.FileIO) -> dict[str, Any]:
+def _written(copy: Copy, asked: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     with copy.cursor() as cursor:
         query, form, limit = asked["query"], asked["form"], asked["limit"]
         sandbox.check(query)

@@ -322,3 +322,14 @@ def test_the_copy_can_be_read_by_others_meanwhile(pool: Pool, home: Path) -> Non
 
     with duckdb.connect(str(home / "analytics.duckdb"), read_only=True) as other:
         assert other.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
+
+
+def test_a_pool_that_is_closed_answers_nothing_more(home: Path) -> None:
+    pool = Pool(home / "analytics.duckdb", Limits(60.0, MEMORY, threads=1), workers=1)
+    asked = [pool.ask(Question(ENDLESS[0])) for _ in range(2)]
+
+    pool.close()
+
+    assert all(each.answer.done() for each in asked)
+    with pytest.raises(QueryBusyError):
+        pool.ask(Question("SELECT 1"))
