@@ -424,13 +424,6 @@ ROUTES = {
         "says as `after`, and `Trainledger-Over` is `true` when that would answer nothing. "
         "[tensorboard.md](tensorboard.md) has the names of the curves.",
     ),
-    "check_dataset": Route(
-        "200",
-        None,
-        ("dataset-not-checked",),
-        "The verdict: whether a run would take the rows, why not where it would not, and how they "
-        "fit.",
-    ),
     "read_copy": Route(
         "200",
         COPY,
@@ -723,6 +716,25 @@ ROUTES = {
         "`heads` are the newest events of the streams that tell of the run. `seal` is the first "
         "one that covers them, or null; `signature` and `publicKey` are null where it is "
         "unsigned.",
+    ),
+    "check_dataset": Route(
+        "200",
+        {
+            "dataset": "/data/train.jsonl",
+            "baseModel": "/models/smollm2",
+            "maxSeqLength": 1024,
+            "accepted": True,
+            "reason": None,
+            "form": "chat",
+            "rows": 360,
+            "identity": "39418e9c…",
+            "dataFit": {"rows": 360, "reached": 12, "lostEnd": 3, "dropped": 1, "longest": 1190},
+        },
+        ("dataset-not-checked",),
+        "`reason` is the sentence that a run would be refused with, or null. `form` is `chat` or "
+        "`tokens`; `identity` is over the parsed rows, so it does not depend on how the lines are "
+        "written. `form`, `rows`, `identity` and `dataFit` are null as far as the check did not "
+        "come. [data.md](data.md) has the rules.",
     ),
     "export_ledger": Route(
         "200",

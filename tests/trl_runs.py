@@ -142,6 +142,7 @@ def train_here(
     requests: Callable[[], Request | None] = nothing_asked,
     snapshot: Path | None = None,
     branch: Branch | None = None,
+    cache: Path | None = None,
 ) -> list[Line]:
     """The report lines of a training inside this process, stopped or not.
 
@@ -154,7 +155,7 @@ def train_here(
     with contextlib.suppress(StoppedError):
         sft.train(
             parsed,
-            prepare(parsed, Means(reporter, cache=None, go_on=lambda: None)),
+            prepare(parsed, Means(reporter, cache=cache, go_on=lambda: None)),
             reporter,
             output=folder,
             requests=requests,

@@ -15,12 +15,12 @@ SHAPE = 'write every row as {"messages": [{"role": "user", "content": "..."}, ..
 CALL = 'write every call as {"function": {"name": "...", "arguments": {...}}}'
 
 _FROM_VALUE = (
-    "rename it to messages, and in it from to role and value to content (human is user, gpt is "
+    "rename {} to messages, and in it from to role and value to content (human is user, gpt is "
     "assistant)"
 )
 _ELSEWHERE = {
-    "conversations": _FROM_VALUE,
-    "conversation": _FROM_VALUE,
+    "conversations": _FROM_VALUE.format("conversations"),
+    "conversation": _FROM_VALUE.format("conversation"),
     "instruction": "make instruction with input a user message, and output an assistant message",
     "prompt": "make prompt a user message, and completion an assistant message",
     "question": "make question a user message, and answer an assistant message",
@@ -156,11 +156,6 @@ def _message(message: Message) -> Message:
 
 
 # -- tools
-
-
-def name_of(function: Message) -> str:
-    """The name of a tool, or of one that is called."""
-    return _name(function) or ""
 
 
 def _inner(call: Any) -> Any:

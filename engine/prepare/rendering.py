@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
 
-from engine.prepare.chat import ChatRow, Message, name_of, strings
+from engine.prepare.chat import ChatRow, Message, strings
 from engine.prepare.faults import Fault
 
 _RAISED = (TemplateError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
@@ -59,7 +59,7 @@ class Renderer:
         plain = [row for row in rows if not _has_tools(row)]
         texts = iter(self._whole([row.messages for row in plain]))
         return [
-            self._compare(row) if _has_tools(row) else self._fit(row, next(texts)) for row in rows
+            self.compare(row) if _has_tools(row) else self._fit(row, next(texts)) for row in rows
         ]
 
     def _whole(self, chats: Sequence[list[Message]]) -> Sequence[str | None]:
@@ -75,7 +75,7 @@ class Renderer:
         frame = self._frame(tuple(message["role"] for message in row.messages))
         contents = [message["content"] for message in row.messages]
         if text is None or frame is None or text != _joined(frame.pieces, contents):
-            return self._compare(row)
+            return self.compare(row)
         return Rendered(text, _spans(frame, contents))
 
     def _frame(self, roles: Roles) -> Frame | None:
@@ -85,11 +85,11 @@ class Renderer:
             made = [
                 {"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)
             ]
-            found = self._compare(ChatRow(made))
+            found = self.compare(ChatRow(made))
             self._frames[roles] = None if isinstance(found, Fault) else _frame(found, marks)
         return self._frames[roles]
 
-    def _compare(self, row: ChatRow) -> Rendered | Fault:
+    def compare(self, row: ChatRow) -> Rendered | Fault:
         """The row by comparing the text up to each answer with the text that has it."""
         text = self._text(row, upto=len(row.messages))
         if text is None:
@@ -102,7 +102,11 @@ class Renderer:
                 if span is None:
                     return self._untaken(f"messages[{place}]")
                 spans.append(span)
-        missing = _left_out(row, text, spans) or _foreign_null(row, text, self._template)
+        missing = (
+            self._unwritten_tools(row, text)
+            or _left_out(row, text, spans)
+            or _foreign_null(row, text, str(self._tokenizer.chat_template))
+        )
         return self._left_out(*missing) if missing else Rendered(text, spans)
 
     def _span(self, row: ChatRow, place: int, text: str) -> tuple[int, int] | None:
@@ -129,9 +133,11 @@ class Renderer:
         except _RAISED:
             return None
 
-    @property
-    def _template(self) -> str:
-        return str(self._tokenizer.chat_template)
+    def _unwritten_tools(self, row: ChatRow, text: str) -> tuple[str, str] | None:
+        """Where tools are offered and the text is the same without them."""
+        if not row.tools or text != self._text(ChatRow(row.messages), upto=len(row.messages)):
+            return None
+        return "the tools that a row offers", "tools"
 
     def _untaken(self, where: str) -> Fault:
         name = self._tokenizer.name_or_path
@@ -142,8 +148,8 @@ class Renderer:
         return Fault(
             f"the chat template of {name} does not write {what}",
             where,
-            "write it into the content of a message, or give the base model's folder a chat "
-            "template that writes it",
+            "write that into the content of a message, leave it out, or give the base model's "
+            "folder a chat template that writes it",
         )
 
 
@@ -209,9 +215,6 @@ def _spans(frame: Frame, contents: Sequence[str]) -> list[tuple[int, int]]:
 def _left_out(row: ChatRow, text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str] | None:
     """A part of the example that is not in its text, and the field; None where all of it is."""
     answers = iter(spans)
-    for tool in row.tools:
-        if name_of(tool) not in text:
-            return "the tools that a row offers", f"tools: {name_of(tool):.100}"
     for place, message in enumerate(row.messages):
         is_answer = message["role"] == "assistant"
         part = text[slice(*next(answers))] if is_answer else text

@@ -4,6 +4,7 @@ The template writes the start token itself, so tokenising adds none. The rows co
 order, whatever the number of processes.
 """
 
+import copy
 import ctypes
 import gc
 import multiprocessing
@@ -44,9 +45,7 @@ class Tokenizing:
 
     def __init__(self, tokenizer: Any, max_seq_length: int) -> None:
         self._renderer = Renderer(tokenizer)
-        self._backend = tokenizer.backend_tokenizer
-        self._backend.no_truncation()
-        self._backend.no_padding()
+        self._backend = _uncut(tokenizer.backend_tokenizer)
         self._start = tokenizer.bos_token_id
         self._length = max_seq_length
 
@@ -74,6 +73,16 @@ class Tokenizing:
             inside = _inside(encoding, start, end)
             labels[inside] = input_ids[inside]
         return cut(input_ids, labels, self._length)
+
+
+def _uncut(backend: Any) -> Any:
+    """The tokenizer without what its file says of cutting and padding; that is kept for others."""
+    if backend.truncation is None and backend.padding is None:
+        return backend
+    backend = copy.deepcopy(backend)
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
 
 
 def _inside(encoding: Any, start: int, end: int) -> Any:

@@ -105,6 +105,7 @@ ANSWERS = {
     "snapshots unpin": "unpin_snapshot",
     "snapshots sweep": "sweep_snapshots",
     "audit verify": "audit",
+    "datasets check": "check_dataset",
     "info": "info",
 }
 

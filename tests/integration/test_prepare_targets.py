@@ -142,7 +142,7 @@ def test_every_way_to_find_the_targets_finds_the_same(tokenizer: Any) -> None:
     renderer = Renderer(tokenizer)
 
     fast = renderer.render(made)
-    slow = [renderer._compare(each) for each in made]
+    slow = [renderer.compare(each) for each in made]
 
     assert fast == slow
     assert not any(isinstance(each, Fault) for each in fast)
@@ -173,6 +173,20 @@ def test_answers_that_follow_one_another_are_trained_each_by_itself(tokenizer: A
     assert refused.where == "its roles are user, assistant, assistant"
     assert "alternate" in refused.advice
     assert "must" not in " ".join(refused)  # the template's own words
+
+
+def test_what_the_tokenizers_file_says_of_cutting_and_padding_is_not_done(tokenizer: Any) -> None:
+    """C04: the whole row is tokenised, and the tokenizer stays what it was."""
+    cutting = deepcopy(tokenizer)
+    cutting.backend_tokenizer.enable_truncation(4)
+    cutting.backend_tokenizer.enable_padding(length=500)
+    messages = chat("Where is it?", "It is on its way.")
+
+    found = row(cutting, messages)
+
+    assert found == row(tokenizer, messages)
+    assert cutting.backend_tokenizer.truncation["max_length"] == 4
+    assert cutting.backend_tokenizer.padding["length"] == 500
 
 
 # What is refused.
@@ -261,16 +275,14 @@ def test_tool_calls_are_trained_where_the_template_writes_them(tokenizer: Any) -
 
 def test_tools_that_the_template_does_not_write_are_refused(tokenizer: Any) -> None:
     """C08: naming what is missing; SmolLM2's template knows no tools."""
-    called, offered = (
-        fault(tokenizer, calling(CALL)),
-        fault(tokenizer, ChatRow(chat("Hi", "Yes."), TOOLS)),
-    )
+    called = fault(tokenizer, calling(CALL))
+    offered = fault(tokenizer, ChatRow(chat("Hi", "I call weather."), TOOLS))
 
     assert called.sentence.endswith("does not write a tool call")
     assert called.where == "messages[1].tool_calls[0]"
     assert offered.sentence.endswith("does not write the tools that a row offers")
-    assert offered.where == "tools: weather"
-    assert "write it into the content of a message" in called.advice
+    assert offered.where == "tools"
+    assert "write that into the content of a message" in called.advice
 
 
 def test_null_is_never_written_as_pythons_word_for_it(tokenizer: Any) -> None:

@@ -33,8 +33,8 @@ def environment(jobs: Jobs) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-def test_the_worker_finds_what_its_contract_promises(jobs: Jobs) -> None:
-    """design.md, engine: the variables of a worker; I5: what it goes on from."""
+def test_the_worker_finds_what_its_contract_promises(jobs: Jobs, tmp_path: Path) -> None:
+    """design.md, engine: the variables of a worker; I5: what it goes on from; S36: the cache."""
     given = {"NCCL_DEBUG": "INFO", "TRAINLEDGER_RESTORE": "/restored"}
     jobs.submit(command=SHOW_ENVIRONMENT, environment=given)
 
@@ -50,6 +50,7 @@ def test_the_worker_finds_what_its_contract_promises(jobs: Jobs) -> None:
         "TRAINLEDGER_OUTPUT": str(folder / "output"),
         "TRAINLEDGER_CONTROL": str(folder / "control.json"),
         "TRAINLEDGER_RESTORE": "/restored",
+        "TRAINLEDGER_CACHE": str(tmp_path / "cache" / "rows"),
     }
     assert found["NCCL_DEBUG"] == "INFO"
     assert found["PYTHONUNBUFFERED"] == "1"

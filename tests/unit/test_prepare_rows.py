@@ -130,7 +130,7 @@ def test_a_json_list_is_refused_with_what_else_its_first_row_needs(
 
     assert said.startswith(f"{tmp_path / 'rows.jsonl'} is one JSON list of 3 rows and not JSON l")
     assert "write each of them on a line of its own. Also, a row has no messages: row 1" in said
-    assert "its fields: conversations, tools; rename it to messages" in said
+    assert "its fields: conversations, tools; rename conversations to messages" in said
     assert "from to role and value to content (human is user, gpt is assistant)" in said
 
 

@@ -176,7 +176,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from engine.prepare import cache
-from tests.unit.test_prepare_cache import KEY, token_rows
+from tests.integration.test_prepare_cache import KEY, token_rows
 folder = Path(sys.argv[1])
 for _ in range(20):
     cache.put(folder, KEY, token_rows())
