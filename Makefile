@@ -22,11 +22,13 @@ $(MODEL)/config.json: | $(STAMP)
 demo: $(STAMP) $(MODEL)/config.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
+# Tests of one file share what they set up, so a file stays with one process.
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # Random histories with killed workers and servers: 200 with the scripted trainer, 10 with a small
-# model; then SmolLM2, killed in its second epoch, against an unbroken run.
+# model; 50 branches whose server dies; then SmolLM2, killed in its second epoch and branched,
+# against an unbroken run.
 chaos: $(STAMP) $(MODEL)/config.json
 	$(BIN)/python -m tests.chaos
 

@@ -86,8 +86,10 @@ class Jobs:
         return [each for each in psutil.process_iter() if self._is_runner(each)]
 
     def worker(self) -> psutil.Process:
-        """The worker process of the only runner."""
-        (worker,) = self.runners()[0].children()
+        """The worker process of the only runner, once it is there."""
+        (runner,) = self.runners()
+        self.wait_for(runner.children)
+        (worker,) = runner.children()
         return worker
 
     def kill_runner(self) -> None:

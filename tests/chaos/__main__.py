@@ -11,6 +11,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.chaos.branching import check_branching
 from tests.chaos.checks import check, check_models, check_world
 from tests.chaos.exact import check_exact_restore
 from tests.chaos.history import History, play, prepare, simulated, trained
@@ -62,6 +63,23 @@ def rounds(folder: Path, seed: int, *, histories: int, real: int) -> list[Histor
     return made
 
 
+def branching(folder: Path, seed: int, *, kills: int) -> str:
+    """Whether every token reaches one child, however often the server dies; what was found.
+
+    Raises:
+        AssertionError: one does not, or something is left over.
+    """
+    rng = Random(seed)
+    world = World(folder / "branching home", rng, slots=2)
+    try:
+        return check_branching(world, rng, kills=kills)
+    except BaseException:
+        sys.stderr.write(world.server_log())
+        raise
+    finally:
+        world.close()
+
+
 def exact(folder: Path) -> str:
     """Whether a restore of a real model is exact; what was compared.
 
@@ -108,12 +126,15 @@ def main() -> int:
     words = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     words.add_argument("--histories", type=int, default=200, help="with the scripted trainer")
     words.add_argument("--real", type=int, default=10, help="with a model")
+    words.add_argument("--branches", type=int, default=50, help="each with a server that dies")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--no-exact", action="store_true", help="do not train SmolLM2")
     asked = words.parse_args()
     began = time.monotonic()
     with TemporaryDirectory(prefix="trainledger-chaos-") as folder:
         histories = rounds(Path(folder), asked.seed, histories=asked.histories, real=asked.real)
+        if asked.branches:
+            sys.stdout.write(branching(Path(folder), asked.seed, kills=asked.branches))
         if not asked.no_exact:
             sys.stdout.write(exact(Path(folder)))
     acts = sum(len(each.done) for each in histories)

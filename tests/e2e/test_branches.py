@@ -322,24 +322,3 @@ def test_a_sweep_is_all_points_or_none_and_reaches_the_same_children_again(
         (2e-4, 1),
         (2e-4, 2),
     ]
-
-
-def test_a_server_that_dies_right_after_its_answer_prepares_the_branch_later(
-    product: Product,
-) -> None:
-    """S156, C54: what was answered is durable, and the same call reaches it; twice."""
-    run_id = product.start(TRAINING)
-    completed(product, run_id)
-    source = snapshots(product, run_id)[0]
-    children = []
-    for n in range(2):
-        again = ("--submission-id", f"token-{n}")
-        answer = ask(product, run_id, source, *again)
-        product.kill_server()
-        assert ask(product, run_id, source, *again)["childRunId"] == answer["childRunId"]
-        children.append(created(product, run_id, f"token-{n}"))
-
-    assert [completed(product, each)["observedStep"] for each in children] == [5, 5]
-    assert [each["childRunId"] for each in branches(product, run_id)] == children[::-1]
-    eventually(lambda: not holders(product, source), "the source is released")
-    assert product.json("audit", "verify")["ok"]
