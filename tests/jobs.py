@@ -82,8 +82,12 @@ class Jobs:
         return (self.folder() / name).read_text(encoding="utf-8")
 
     def runners(self) -> list[psutil.Process]:
-        """The runner processes of this job."""
-        return [each for each in psutil.process_iter() if self._is_runner(each)]
+        """The runner processes of this job.
+
+        A worker to be shows the words of its runner until it has its own; it is none.
+        """
+        found = {each.pid: each for each in psutil.process_iter() if self._is_runner(each)}
+        return [each for each in found.values() if self._parent(each) not in found]
 
     def worker(self) -> psutil.Process:
         """The worker process of the only runner, once it is there."""
@@ -142,21 +146,18 @@ class Jobs:
     def _launcher(self) -> LocalLauncher:
         return self._launchers[-1]
 
+    @staticmethod
+    def _parent(process: psutil.Process) -> int | None:
+        with suppress(psutil.Error):
+            return process.ppid()
+        return None
+
     def _is_runner(self, process: psutil.Process) -> bool:
         try:
             words = process.cmdline()
         except psutil.Error:
             return False
-        is_one = words[1:3] == ["-m", "engine.runner"] and words[3:] == [os.fspath(self.folder())]
-        return is_one and not self._is_being_started(process)
-
-    def _is_being_started(self, process: psutil.Process) -> bool:
-        """Whether it is a worker to be, which shows its parent's words until it has its own."""
-        try:
-            parent = process.parent()
-            return parent is not None and parent.cmdline() == process.cmdline()
-        except psutil.Error:
-            return True
+        return words[1:3] == ["-m", "engine.runner"] and words[3:] == [os.fspath(self.folder())]
 
 
 @contextmanager
