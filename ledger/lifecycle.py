@@ -143,7 +143,7 @@ def request_pause(state: RunState, stamp: Stamp, *, checkpoint: Checkpoint) -> l
     story.tell(PauseRequested, checkpoint=checkpoint)
     if state.open_attempt is None and not state.offers:
         story.enter(Phase.PAUSED)
-    elif state.phase is not Phase.PAUSING and state.open_attempt is not None:
+    elif state.phase is not Phase.PAUSING:
         story.enter(Phase.PAUSING)
     return story.events
 

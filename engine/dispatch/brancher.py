@@ -2,7 +2,7 @@
 
 from engine.dispatch.artifacts import ArtifactStore, DamagedError
 from engine.dispatch.keeper import ARTIFACTS
-from engine.dispatch.rounds import Rounds
+from engine.dispatch.rounds import Rounds, each_of
 from ledger import snapshots
 from ledger.branch import NEEDS, BranchState
 from ledger.branches import PRINCIPAL, Branches
@@ -24,11 +24,15 @@ class Brancher:
         Raises:
             StoreError: the store is away; the branches wait for it.
         """
-        for token in self._branches.undecided():
-            state = self._branches.hold(token)
-            if not state.is_decided:
-                self._prepare(state)
-        self._branches.release_ended()
+        try:
+            each_of(self._branches.undecided(), self._attend)
+        finally:
+            self._branches.release_ended()
+
+    def _attend(self, token: str) -> None:
+        state = self._branches.hold(token)
+        if not state.is_decided:
+            self._prepare(state)
 
     def _prepare(self, state: BranchState) -> None:
         """Submit the child, if every byte that it needs is still there."""

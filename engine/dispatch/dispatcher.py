@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from engine.dispatch.keeper import Keeper, Start
 from engine.dispatch.launcher import JobRef, JobState, Launcher, LaunchRequest, UnreachableError
 from engine.dispatch.pool import DevicePool
+from engine.dispatch.rounds import each_of
 from engine.dispatch.watch import Verdict, Watch
 from engine.failures import Exit, Failure, Request, ending
 from ledger import lifecycle
@@ -71,6 +72,7 @@ class Dispatcher:
         self._watches: dict[str, Watch] = {}
         self._presses: dict[str, float] = {}  # run: when its job was asked to end
         self._readies = False  # whether the keeper readies a run
+        self._someone_waits = False  # for devices, so that whoever came later waits behind it
         self._jobs: dict[JobRef, JobState] = {}  # as they were seen last, and not yet acted upon
         self._observed = -TICK_SECONDS  # when that was
         self._lock = threading.RLock()
@@ -109,14 +111,17 @@ class Dispatcher:
     def work(self) -> None:
         """Do what can be done now for each run that has not ended, oldest first."""
         self._observe()
-        someone_waits = self._readies = False
-        for run_id in self._ledger.open_runs():
-            with self._lock:
-                state = self._ledger.run(run_id)
-                if state.open_attempt is not None:
-                    self._attend(state, state.open_attempt)
-                elif state.wants_devices and self._is_due(state):
-                    someone_waits |= not self._try_to_open(state, may_claim=not someone_waits)
+        self._someone_waits = self._readies = False
+        each_of(self._ledger.open_runs(), self._look_after)
+
+    def _look_after(self, run_id: str) -> None:
+        with self._lock:
+            state = self._ledger.run(run_id)
+            if state.open_attempt is not None:
+                self._attend(state, state.open_attempt)
+            elif state.wants_devices and self._is_due(state):
+                is_open = self._try_to_open(state, may_claim=not self._someone_waits)
+                self._someone_waits |= not is_open
 
     def _observe(self) -> None:
         """Look at every job at once, at most once a tick."""
@@ -290,6 +295,14 @@ class Dispatcher:
     def admits(self, run_id: str, attempt: int, token: str) -> bool:
         """Whether ``token`` is the one of this attempt."""
         return hmac.compare_digest(self.token(run_id, attempt).encode(), token.encode())
+
+    def reporter(self, token: str) -> tuple[str, int] | None:
+        """The run and the open attempt whose token this is; None where it is that of none."""
+        for run_id in self._ledger.open_runs():
+            attempt = self._ledger.run(run_id).open_attempt
+            if attempt is not None and self.admits(run_id, attempt.number, token):
+                return run_id, attempt.number
+        return None
 
     def hear(
         self,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.dispatch.artifacts import ArtifactStore, DamagedError, Saved, SaveError, StoreError
-from engine.dispatch.rounds import Rounds
+from engine.dispatch.rounds import Rounds, each_of
 from ledger import lifecycle, snapshots
 from ledger.branch import NEEDS
 from ledger.branches import Branches
@@ -59,16 +59,16 @@ class Keeper:
         self.rounds = Rounds("keeper", ledger, self.work)
 
     def work(self) -> None:
-        """Commit every offer, and ready every run that waits for another attempt."""
-        away: StoreError | None = None
-        for run_id in self._ledger.open_runs():
-            try:
-                with self._working:
-                    self._attend(run_id)
-            except StoreError as error:
-                away = error  # the others may have nothing to ask of the store
-        if away is not None:
-            raise away
+        """Commit every offer, and ready every run that waits for another attempt.
+
+        Raises:
+            StoreError: the store is away; what needs it waits for it.
+        """
+        each_of(self._ledger.open_runs(), self._look_after)
+
+    def _look_after(self, run_id: str) -> None:
+        with self._working:
+            self._attend(run_id)
 
     def _attend(self, run_id: str) -> None:
         while offers := self._ledger.run(run_id).offers:

@@ -1,12 +1,31 @@
 """Rounds: a thread that works through a to-do whenever the ledger has grown."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from ledger.ledger import Ledger
 
 TICK_SECONDS = 0.2
 PAUSE_SECONDS = 1.0  # after a round that failed
+
+T = TypeVar("T")
+
+
+def each_of(items: Iterable[T], act: Callable[[T], None]) -> None:
+    """Give every item its turn, so that one at fault holds up no other.
+
+    Raises:
+        Exception: the first one that ``act`` raised, once all had their turn.
+    """
+    first: Exception | None = None
+    for item in items:
+        try:
+            act(item)
+        except Exception as error:  # noqa: BLE001  raised below
+            first = first or error
+    if first is not None:
+        raise first
 
 
 class Rounds:

@@ -10,6 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing: whoever asked was killed."""
+
+
 class Proxy:
     """Hands deliveries on to wherever the server is now, at an address that never changes."""
 
@@ -19,8 +26,7 @@ class Proxy:
         self._rng = rng
         self._upstream = upstream
         self._loss = loss
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property

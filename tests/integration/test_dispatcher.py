@@ -487,6 +487,20 @@ def test_a_pause_that_takes_the_latest_asks_for_no_save(desk: Desk) -> None:
     assert desk.phase(run_id) is Phase.PAUSED
 
 
+def test_a_run_is_paused_between_the_end_of_its_attempt_and_its_last_snapshot(desk: Desk) -> None:
+    """I4: the snapshot that is still being committed is what it will go on from."""
+    run_id = ledgers.submit(desk.ledger)
+    desk.work()
+    newest = desk.snapshot_line(run_id, 3)
+    desk.hear(run_id, *ledgers.step_lines(1, 3), newest, seen=KILLED)
+
+    desk.dispatcher.pause(run_id, checkpoint="save", principal="tester")
+    assert desk.phase(run_id) is Phase.PAUSING
+    desk.work()
+
+    assert desk.phase(run_id) is Phase.PAUSED
+
+
 def test_a_pause_whose_save_fails_is_withdrawn_and_the_run_goes_on(desk: Desk) -> None:
     """I4: a failed save never counts as success."""
     run_id = ledgers.submit(desk.ledger)
