@@ -362,6 +362,26 @@ def test_a_penalty_needs_the_right_reference(desk: Desk) -> None:
     assert ask(desk, run_id, overrides={"config": {"klBeta": 0}})
 
 
+def test_the_training_state_of_a_child_has_no_reference_to_measure_a_penalty_against(
+    desk: Desk,
+) -> None:
+    """S152: its reference is the adapter that it inherited, which its snapshot does not hold."""
+    fields = {"method": "GRPO", "engine": {"sim": [{"training": 100}]}}
+    run_id = ledgers.submit(desk.ledger, config={"klBeta": 0.1, "maxSteps": 50}, **fields)
+    desk.work()
+    desk.hear(run_id, *ledgers.step_lines(1, 20), desk.snapshot_line(run_id, 20))
+    desk.work()
+    child = ask(desk, run_id)
+    desk.work()
+    desk.hear(child, *ledgers.step_lines(1, 2), desk.snapshot_line(child, 2))
+    desk.work()
+
+    assert ask(desk, run_id, token="token-2", restore="trainingState")
+    with pytest.raises(RefusedError, match="started from inherited adapter weights and has a posi"):
+        ask(desk, child, 2, token="token-3", restore="trainingState")
+    assert ask(desk, child, 2, token="token-4")
+
+
 def test_what_was_asked_for_is_kept_whole(desk: Desk) -> None:
     """S163: labels and changes are part of the request."""
     run_id = parent(desk, 20)
