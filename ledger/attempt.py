@@ -8,7 +8,7 @@ and nothing wrong counts.
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from ledger import reports
+from ledger import cleaning, masking, reports
 from ledger.events import (
     DataFitMeasured,
     DatasetRead,
@@ -24,6 +24,7 @@ from ledger.events import (
     SaveFailed,
     SnapshotReported,
     StageReported,
+    StartChecked,
     StepReported,
     TrainingBegan,
     ValidationReported,
@@ -49,6 +50,7 @@ EVENT_OF: dict[str, type[Event]] = {
     "dataset": DatasetRead,
     "dataFit": DataFitMeasured,
     "memory": MemoryMeasured,
+    "startCheck": StartChecked,
     "refused": WorkerRefused,
     "failed": WorkerFailed,
     "completed": WorkerCompleted,
@@ -97,7 +99,7 @@ def says_the_same(event: Event, line: str) -> bool:
         return event.text == _storable(line)
     empty = AttemptHead(event.originator_id, event.originator_version - 1)
     stamp = Stamp(event.timestamp, event.principal)
-    again = take(empty, line, stamp)
+    again = cleaning.cleaned(take(empty, line, stamp))
     return type(again) is type(event) and again.model_dump_json() == event.model_dump_json()
 
 
@@ -195,5 +197,9 @@ def _last_words(event: Event) -> dict[str, Any]:
 
 
 def _storable(line: str) -> str:
-    """The line as text that every database takes: cut to size, half characters spelled out."""
-    return line[: reports.LINE_BYTES].encode("utf-8", "backslashreplace").decode()
+    """The line as text that every database takes: cut to size, half characters spelled out.
+
+    Secrets are masked here already, since the line is compared when it is sent again.
+    """
+    text = line[: reports.LINE_BYTES].encode("utf-8", "backslashreplace").decode()
+    return masking.line(text)

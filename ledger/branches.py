@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from ledger import branch, codec
+from ledger import branch, codec, masking
 from ledger.branch import BranchState, Child, Request
 from ledger.errors import NotFoundError, RefusedError, TokenReusedError
 from ledger.events import (
@@ -59,6 +59,7 @@ class Branches:
             NotFoundError, RefusedError: as ``branch.resolve`` says; nothing is stored.
         """
         check_token(token)
+        request = _without_secrets(request)
         made: list[BranchState] = []
 
         def decide(stamp: Stamp) -> list[Event]:
@@ -261,6 +262,12 @@ def _same(known: list[Event], token: str, request: Request) -> BranchState:
             "use a new token for another branch",
         )
     return state
+
+
+def _without_secrets(request: Request) -> Request:
+    """The request as it is stored, so that nobody can try secrets on its digest."""
+    said = {name: getattr(request, name) for name in ("overrides", "config_name", "description")}
+    return request._replace(**masking.masked(said))
 
 
 def _digest(request: Request, snapshot_id: str) -> str:

@@ -2,10 +2,12 @@
 
 LedgerError
 ├── NotFoundError          no such run
+│   └── NoTokenError       no such token
 ├── RefusedError           the rules say no
 │   ├── PlanError          a plan that cannot be run
 │   ├── EndedError         the run has ended
 │   ├── TokenReusedError   a submission token that named another plan
+│   ├── NameTakenError     a token of this name is in use
 │   ├── FencedError        a report of an attempt that is closed
 │   └── GapError           lines were left out, or said something else before
 └── CorruptError           stored bytes that are not what was written
@@ -26,6 +28,12 @@ class NotFoundError(LedgerError):
     HINT = "trainledger runs list shows the runs there are"
 
 
+class NoTokenError(NotFoundError):
+    """No token has this name or id."""
+
+    HINT = "trainledger tokens list shows the tokens there are"
+
+
 class RefusedError(LedgerError):
     """The rules of the run do not allow it now."""
 
@@ -44,6 +52,10 @@ class EndedError(RefusedError):
 
 class TokenReusedError(RefusedError):
     """The submission token created a run from another plan."""
+
+
+class NameTakenError(RefusedError):
+    """A token of this name is in use."""
 
 
 class FencedError(RefusedError):

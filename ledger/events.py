@@ -3,9 +3,9 @@
 ``run/{run}`` has the life of a run, written by the server; ``run/{run}/a{n}`` has what attempt n
 reported, where the version of an event is the number of the line in the worker's spool;
 ``submission/{token}`` has what a token created, ``snapshot/{id}`` which runs need a snapshot of
-another, and ``ledger/seals`` what vouches for all the others. A new field needs a default that is
-true of old events; where there is none, the topic gets a new number, and ``ledger/upcast.py`` says
-what the old events mean.
+another, ``ledger/tokens`` who may ask, and ``ledger/seals`` what vouches for all the others. A new
+field needs a default that is true of old events; where there is none, the topic gets a new number,
+and ``ledger/upcast.py`` says what the old events mean.
 """
 
 from datetime import datetime
@@ -20,7 +20,7 @@ from pydantic import (
     PositiveInt,
 )
 
-from ledger.numbers import Measured
+from ledger.numbers import Measured, Number
 
 RunId = NewType("RunId", str)
 
@@ -42,7 +42,9 @@ Outcome = Literal["completed", "failed", "cancelled", "paused"]
 Checkpoint = Literal["save", "latest"]
 Artifact = Literal["weights", "trainingState"]
 Agreement = Literal["exact", "within", "differs"]
+CheckVerdict = Literal["passed", "warned", "refused"]
 Restore = Literal["weights", "trainingState"]
+RoleName = Literal["reader", "submitter", "operator"]
 
 
 class Event(BaseModel):
@@ -315,7 +317,7 @@ class StepReported(Event):
 
     TOPIC: ClassVar[str] = "run.step_reported.v1"
 
-    step: PositiveInt  # updates of this run, from 1
+    step: NonNegativeInt  # updates of this run, from 1; an imported run may count from 0
     step_seconds: NonNegativeFloat | None = None
     measured: Measured  # the engine's own names; grad_norm is before clipping
     reward_terms: Measured | None = None
@@ -426,6 +428,34 @@ class DataFitMeasured(Event):
     padding_share: NonNegativeFloat | None = None
 
 
+class Held(BaseModel):
+    """What held a device in one phase of a step; None: not measured."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    phase: str
+    weights_bytes: NonNegativeInt | None = None
+    adapter_bytes: NonNegativeInt | None = None
+    gradients_bytes: NonNegativeInt | None = None
+    generation_bytes: NonNegativeInt | None = None
+    activations_bytes: NonNegativeInt | None = None
+    optimizer_state_bytes: NonNegativeInt | None = None
+    overhead_bytes: NonNegativeInt | None = None
+    free_bytes: NonNegativeInt | None = None
+
+
+class Breakdown(BaseModel):
+    """What held a device in the step that reserved the most of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: str
+    size_bytes: NonNegativeInt
+    reserved_bytes: NonNegativeInt
+    peak: Held
+    other: Held | None = None
+
+
 class MemoryMeasured(Event):
     """Peak bytes of each device so far."""
 
@@ -433,6 +463,24 @@ class MemoryMeasured(Event):
 
     step: NonNegativeInt | None = None
     peak_bytes: dict[str, NonNegativeInt]
+    breakdown: Breakdown | None = None  # of that step; None: nobody measured one
+
+
+class StartChecked(Event):
+    """Something was checked before the first update.
+
+    Where the warn limit is above the refuse limit, less is worse, else more is.
+    """
+
+    TOPIC: ClassVar[str] = "run.start_checked.v1"
+
+    name: str
+    value: Number
+    warn_limit: Number
+    refuse_limit: Number
+    unit: str | None = None
+    seconds: NonNegativeFloat  # that the check took
+    verdict: CheckVerdict
 
 
 class WorkerRefused(Event):
@@ -544,6 +592,29 @@ class SnapshotReleased(Event):
     holder: str
 
 
+# -- who may ask: stream ledger/tokens -------------------------------------------------------------
+
+
+class TokenCreated(Event):
+    """A token was made for somebody, who may do with it what its role allows."""
+
+    TOPIC: ClassVar[str] = "token.created.v1"
+
+    token_id: str
+    name: str  # of who has it
+    role: RoleName
+    token_sha256: str  # of the token, which is written nowhere
+    expires_at: AwareDatetime | None = None  # UTC; None: it does not expire
+
+
+class TokenRevoked(Event):
+    """A token counts no more."""
+
+    TOPIC: ClassVar[str] = "token.revoked.v1"
+
+    token_id: str
+
+
 # -- the ledger itself: stream ledger/seals --------------------------------------------------------
 
 
@@ -614,6 +685,7 @@ EVENTS: tuple[type[Event], ...] = (
     DatasetRead,
     DataFitMeasured,
     MemoryMeasured,
+    StartChecked,
     WorkerRefused,
     WorkerFailed,
     WorkerCompleted,
@@ -626,6 +698,8 @@ EVENTS: tuple[type[Event], ...] = (
     BranchRefused,
     SnapshotHeld,
     SnapshotReleased,
+    TokenCreated,
+    TokenRevoked,
     LedgerSealed,
 )
 
@@ -664,6 +738,7 @@ def submission_stream(token: str) -> str:
     return f"submission/{token}"
 
 
+TOKENS = "ledger/tokens"  # the stream that holds who may ask
 SEALS = "ledger/seals"  # the stream that holds what vouches for all the others
 
 

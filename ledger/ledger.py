@@ -16,8 +16,10 @@ from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
 
 from ledger import (
     attempt as attempts,
+    cleaning,
     codec,
     lifecycle,
+    masking,
     plan as plans,
     run as runs,
     snapshots,
@@ -94,7 +96,8 @@ class Ledger:
         """
         check_token(token)
         plan, stated = plans.resolve(plans.parse(document))
-        digest = codec.plan_digest(plan)
+        plan = masking.masked(plan)
+        digest = codec.plan_digest(plan)  # of what is stored, so that nobody can try secrets on it
         with self.lock:
             known = self._submission(token)
             if known is not None:
@@ -264,9 +267,12 @@ class Ledger:
             self._recorder.select_notifications(after, limit, inclusive_of_start=False)
         )
 
-    def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
-        """Events of one run and its attempts after a position, in order."""
-        return _recorded(self._recorder.select_family(run_stream(run_id), gt=after, limit=limit))
+    def read_run(
+        self, run_id: str, after: int, limit: int, upto: int | None = None
+    ) -> list[Recorded]:
+        """Events of one run and its attempts after a position, in order; none beyond ``upto``."""
+        found = self._recorder.select_family(run_stream(run_id), gt=after, limit=limit, lte=upto)
+        return _recorded(found)
 
     def read_stored(self, after: int, limit: int) -> list[Stored]:
         """Events after a position as they are stored, for whoever checks the bytes."""
@@ -410,6 +416,7 @@ class Ledger:
         return True
 
     def _store(self, events: list[Event]) -> None:
+        events = [cleaning.cleaned(each) for each in events]
         heads: dict[str, _Head] = {}
         stored = [self._chained(event, heads) for event in events]
         positions = self._recorder.insert_events(stored)

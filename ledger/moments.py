@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic_core import from_json
 
@@ -11,6 +11,16 @@ from ledger.errors import LedgerError
 from ledger.store.recorder import Stored
 
 MOST_DIGITS = 20  # no position has as many
+SHOWN_CHARACTERS = 80  # of a text that means nothing
+AN_EARLIER = "ask for an earlier moment"
+HINT = "write a number, or a time such as 2026-11-29T18:00:00Z"
+
+
+class Moment(NamedTuple):
+    """A moment of the past: what the ledger held then, and what its clock said."""
+
+    position: int  # of the newest event by then; 0: there was none yet
+    at: datetime
 
 
 class Source(Protocol):
@@ -33,17 +43,56 @@ def position_of(ledger: Source, text: str) -> int:
     Raises:
         LedgerError: it is neither.
     """
+    if _is_position(text):
+        return min(int(text), ledger.position())
+    return position_at(ledger, _time(text))
+
+
+def past(ledger: Source, text: str, now: datetime) -> Moment:
+    """The moment that ``text`` means, as for ``position_of``; none that is still to come.
+
+    A position is the moment at which its event was stored, a time is itself.
+
+    Raises:
+        LedgerError: it is neither, lies in the future, or beyond the end of the ledger.
+    """
     end = ledger.position()
-    if text.isdecimal() and len(text) < MOST_DIGITS:
-        return min(int(text), end)
+    if not _is_position(text):
+        at = _time(text)
+        if at > now:
+            raise LedgerError(f"{_said(at)} is in the future: it is {_said(now)} now", AN_EARLIER)
+        return Moment(position_at(ledger, at), at)
+    position = int(text)
+    if position > end:
+        sentence = f"position {position} is beyond the end of the ledger, which is at {end}"
+        raise LedgerError(sentence, AN_EARLIER)
+    if position == 0:
+        raise LedgerError("there is no event at position 0", "positions are from 1")
+    (stored,) = ledger.read_stored(position - 1, 1)
+    return Moment(position, _stored_at(stored))
+
+
+def _is_position(text: str) -> bool:
+    return text.isdecimal() and len(text) < MOST_DIGITS
+
+
+def _time(text: str) -> datetime:
+    """The moment that ``text`` says; without a zone in UTC.
+
+    Raises:
+        LedgerError: it says none.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise LedgerError(
-            f"{text[:80]!r} is neither a position nor a time",
-            "write a number, or a time such as 2026-11-29T18:00:00Z",
-        ) from None
-    return position_at(ledger, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        shown = text[:SHOWN_CHARACTERS]
+        raise LedgerError(f"{shown!r} is neither a position nor a time", HINT) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _said(moment: datetime) -> str:
+    """A moment as the wire has it, to the millisecond."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def position_at(ledger: Source, moment: datetime) -> int:

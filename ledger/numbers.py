@@ -40,4 +40,14 @@ def numbers(value: Any) -> dict[str, float]:
     return {key: number(key, each) for key, each in value.items() if each is not None}
 
 
+def one(value: object) -> float:
+    """The number that ``value`` says, where a field holds a single one.
+
+    Raises:
+        ValueError: ``value`` is no number.
+    """
+    return number("it", value)
+
+
+Number = Annotated[float, BeforeValidator(one)]
 Measured = Annotated[dict[str, float], BeforeValidator(numbers)]

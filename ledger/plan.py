@@ -24,7 +24,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from ledger.errors import PlanError
-from ledger.numbers import Measured
+from ledger.masking import secret_argument
+from ledger.numbers import Measured, Number
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m|h|d)$")
@@ -128,6 +129,18 @@ Crash = Literal[
 ]
 
 
+class SimCheck(Part):
+    """A start check of a scripted trainer."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+
+    name: Label
+    value: Number
+    warn_limit: Number
+    refuse_limit: Number  # below warnLimit, less is worse
+    unit: Label | None = None
+
+
 class SimStep(Part):
     """One instruction of a scripted trainer; exactly one action is stated.
 
@@ -152,6 +165,7 @@ class SimStep(Part):
     model: bool | None = None  # write and register a model file
     silence: Duration | None = None
     line: str | None = None  # these very characters, whatever they are
+    start_check: SimCheck | None = None  # report it, and end where it is refused
     refuse: Label | None = None
     crash: Crash | None = None
     measured: Measured = {}  # with steps, step, validation; loss is made up where absent
@@ -177,6 +191,16 @@ class CommandEngine(Part):
 
     command: Annotated[tuple[Label, ...], Field(min_length=1)]
     directory: str | None = None  # where it starts; the server's own folder where absent
+
+    @model_validator(mode="after")
+    def _holds_no_secret(self) -> Self:
+        place = secret_argument(self.command)
+        if place is not None:
+            raise ValueError(
+                f"part {place} of the command is a secret, which would be kept for ever; hand it "
+                "to the program in its environment or in a file"
+            )
+        return self
 
 
 def _engine_kind(value: Any) -> str | None:
@@ -208,6 +232,7 @@ class Execution(Part):
     startup_timeout: Duration = 600.0  # seconds without any progress after the start
     lease: Duration = 60.0  # seconds without any sign of life until an attempt is lost
     stop_grace: Duration = 30.0  # seconds between asking a worker to stop and killing it
+    start_checks: bool = True  # look whether training can go well before the first update
 
     @model_validator(mode="after")
     def _saves_fit(self) -> Self:

@@ -5,7 +5,7 @@ checks it against what the attempt said before, and only then an event exists.
 """
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import orjson
 from pydantic import (
@@ -15,10 +15,11 @@ from pydantic import (
     NonNegativeFloat,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
-from ledger.numbers import Measured
+from ledger.numbers import Measured, Number
 
 LINE_BYTES = 1_000_000  # a longer line is refused: reports are facts, not files
 DEPTH = 100  # of mappings and lists inside each other; more cannot be written again
@@ -28,14 +29,15 @@ LAST_SECOND = 253_402_300_799  # of the year 9999: what a date can hold
 
 Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]  # strict: true and "7" are no counts
 Step = Annotated[int, Field(strict=True, gt=0, le=2**53)]  # 2**53: exact as any JSON number
+Said = TypeVar("Said")
 
 
 class ReportError(ValueError):
     """A line of a spool that is not a report; the message names what is wrong with it."""
 
 
-class Report(BaseModel):
-    """What every report may say beside its facts."""
+class Part(BaseModel):
+    """A JSON object with named values."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -44,6 +46,10 @@ class Report(BaseModel):
         populate_by_name=True,
         ser_json_inf_nan="strings",
     )
+
+
+class Report(Part):
+    """What every report may say beside its facts."""
 
     at: Annotated[float, Field(ge=0, le=LAST_SECOND)] | None = None  # worker's clock, since 1970
 
@@ -163,12 +169,71 @@ class DataFitReport(Report):
     padding_share: Annotated[float, Field(ge=0, le=1)] | None = None  # of the batches
 
 
+class Held(Part):
+    """What held a device in one phase of a step; what was not measured is left out."""
+
+    phase: Annotated[str, Field(min_length=1, max_length=100)]
+    weights_bytes: Count | None = None  # of the base model
+    adapter_bytes: Count | None = None
+    gradients_bytes: Count | None = None
+    generation_bytes: Count | None = None  # of what makes rollouts
+    activations_bytes: Count | None = None  # kept for the backward pass, and buffers
+    optimizer_state_bytes: Count | None = None
+    overhead_bytes: Count | None = None  # of allocator, driver and runtime
+    free_bytes: Count | None = None
+
+    def total_bytes(self) -> int | None:
+        """Everything that was measured; None where it is not known what was free."""
+        if self.free_bytes is None:
+            return None
+        parts: dict[str, int] = self.model_dump(exclude={"phase"}, exclude_none=True)
+        return sum(parts.values())
+
+
+class Breakdown(Part):
+    """What held a device in the step that reserved the most of it."""
+
+    device: Annotated[str, Field(min_length=1, max_length=200)]
+    size_bytes: Count
+    reserved_bytes: Count  # at most, in that step
+    peak: Held  # in the phase that held the most
+    other: Held | None = None  # in the other phase of that step
+
+    @model_validator(mode="after")
+    def _is_the_device(self) -> Self:
+        for held in (self.peak, self.other):
+            total = self.size_bytes if held is None else held.total_bytes()
+            if held is not None and total not in (None, self.size_bytes):
+                raise ValueError(
+                    f"the parts of {held.phase} and what is free are {total} bytes, "
+                    f"and {self.device} has {self.size_bytes}"
+                )
+        return self
+
+
 class MemoryReport(Report):
     """Peak bytes of each device so far; a device that was not measured is left out."""
 
     kind: Literal["memory"]
     step: Count | None = None
     peak_bytes: dict[str, Count]
+    breakdown: Breakdown | None = None  # of ``step``
+
+
+class StartCheckReport(Report):
+    """Something was checked before the first update.
+
+    Where the warn limit is above the refuse limit, less is worse, else more is.
+    """
+
+    kind: Literal["startCheck"]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    value: Number
+    warn_limit: Number
+    refuse_limit: Number
+    unit: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    seconds: NonNegativeFloat
+    verdict: Literal["passed", "warned", "refused"]
 
 
 class RefusedReport(Report):
@@ -208,6 +273,7 @@ AnyReport = Annotated[
     | DatasetReport
     | DataFitReport
     | MemoryReport
+    | StartCheckReport
     | RefusedReport
     | FailedReport
     | CompletedReport,
@@ -222,6 +288,15 @@ def parse(line: str) -> AnyReport:
     Raises:
         ReportError: the line is no report; the message is one sentence for people.
     """
+    return read(line, _ANY)
+
+
+def read(line: str, kinds: TypeAdapter[Said]) -> Said:
+    """What a line says, as one of ``kinds``, which are told apart by their field kind.
+
+    Raises:
+        ReportError: the line is none of them; the message is one sentence for people.
+    """
     if len(line) > LINE_BYTES:
         raise ReportError(f"the line holds {len(line)} characters, at most {LINE_BYTES} are taken")
     said = _json(line)
@@ -230,7 +305,7 @@ def parse(line: str) -> AnyReport:
     if _is_deeper(said, DEPTH):
         raise ReportError(f"the line holds values more than {DEPTH} levels deep")
     try:
-        return _ANY.validate_python(said)
+        return kinds.validate_python(said)
     except ValidationError as error:
         raise ReportError(_sentence(error)) from None
 

@@ -518,9 +518,29 @@ def engine_config(
 
 
 def memory(
-    peak_bytes: dict[str, int], attempt: int = 1, run: str = RUN, at: float | None = None
+    peak_bytes: dict[str, int],
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    step: int | None = None,
+    breakdown: events.Breakdown | None = None,
 ) -> events.MemoryMeasured:
-    return events.MemoryMeasured(**_report(run, attempt, at), peak_bytes=peak_bytes)
+    return events.MemoryMeasured(
+        **_report(run, attempt, at), step=step, peak_bytes=peak_bytes, breakdown=breakdown
+    )
+
+
+def start_checked(
+    name: str,
+    value: float,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    **facts: Any,
+) -> events.StartChecked:
+    """A check that passed at once, with the limits 1 and 2, unless ``facts`` say otherwise."""
+    said = {"warn_limit": 1, "refuse_limit": 2, "seconds": 0.0, "verdict": "passed"} | facts
+    return events.StartChecked(**_report(run, attempt, at), name=name, value=value, **said)
 
 
 def dataset(
@@ -607,13 +627,16 @@ class History:
         """Events beyond ``after``, in order."""
         return [each for each in self.events if each.position > after][:limit]
 
-    def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
+    def read_run(
+        self, run_id: str, after: int, limit: int, upto: int | None = None
+    ) -> list[Recorded]:
         """Events of one run beyond ``after``, in order."""
         stream = events.run_stream(run_id)
         mine = [
             each
             for each in self.events
-            if each.position > after and f"{each.event.originator_id}/".startswith(f"{stream}/")
+            if after < each.position <= (self.position() if upto is None else upto)
+            and f"{each.event.originator_id}/".startswith(f"{stream}/")
         ]
         return mine[:limit]
 

@@ -26,10 +26,12 @@ class MemoryRecorder(LedgerRecorder, POPOApplicationRecorder):
                 )
             ends[stream] = each.originator_version
 
-    def select_family(self, stream: str, *, gt: int, limit: int) -> Sequence[Notification]:
+    def select_family(
+        self, stream: str, *, gt: int, limit: int, lte: int | None = None
+    ) -> Sequence[Notification]:
         """Events of ``stream`` and of the streams below it after position ``gt``, in order."""
         later = self.select_notifications(
-            gt, len(self._stored_events) + 1, inclusive_of_start=False
+            gt, len(self._stored_events) + 1, lte, inclusive_of_start=False
         )
         return [each for each in later if in_family(stream, str(each.originator_id))][:limit]
 

@@ -36,8 +36,13 @@ class LedgerRecorder(ApplicationRecorder):
     """Stores events of several streams in one transaction; versions of a stream have no holes."""
 
     @abstractmethod
-    def select_family(self, stream: str, *, gt: int, limit: int) -> Sequence[Notification]:
-        """Events of ``stream`` and of the streams below it after position ``gt``, in order."""
+    def select_family(
+        self, stream: str, *, gt: int, limit: int, lte: int | None = None
+    ) -> Sequence[Notification]:
+        """Events of ``stream`` and of those below it after position ``gt``, in order.
+
+        With ``lte`` none beyond that position, and nothing beyond it is looked at.
+        """
 
     @abstractmethod
     def read_stored(self, *, after: int, limit: int) -> list[Stored]:

@@ -222,7 +222,9 @@ class SQLiteRecorder(LedgerRecorder):
             ).fetchall()
         return [Notification(*row) for row in rows]
 
-    def select_family(self, stream: str, *, gt: int, limit: int) -> Sequence[Notification]:
+    def select_family(
+        self, stream: str, *, gt: int, limit: int, lte: int | None = None
+    ) -> Sequence[Notification]:
         """Events of ``stream`` and of the streams below it after position ``gt``, in order.
 
         The unary plus keeps the stream's index out of the plan: the table's own order is wanted,
@@ -233,9 +235,12 @@ class SQLiteRecorder(LedgerRecorder):
                 "SELECT stream, version, topic, state, position FROM stored_event"
                 " WHERE position > max(?, coalesce("
                 "   (SELECT position - 1 FROM stored_event WHERE stream = ? AND version = 1), 0))"
-                " AND (+stream = ? OR (+stream >= ? AND +stream < ?))"
+                " AND position <= ? AND (+stream = ? OR (+stream >= ? AND +stream < ?))"
                 " ORDER BY position LIMIT ?",
-                (gt, stream, stream, f"{stream}/", f"{stream}0", limit),
+                (
+                    *(gt, stream, 2**62 if lte is None else lte),
+                    *(stream, f"{stream}/", f"{stream}0", limit),
+                ),
             ).fetchall()
         return [Notification(*row) for row in rows]
 

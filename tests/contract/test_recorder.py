@@ -93,6 +93,7 @@ def test_a_family_is_a_run_and_its_attempts_and_nobody_else(recorder: LedgerReco
         ("run/a", 6),
     ]
     assert [each.id for each in recorder.select_family("run/a", gt=2, limit=1)] == [3]
+    assert [each.id for each in recorder.select_family("run/a", gt=0, limit=9, lte=5)] == [2, 3]
 
 
 def test_notifications_are_found_by_topic(recorder: LedgerRecorder) -> None:
