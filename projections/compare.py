@@ -132,6 +132,7 @@ def _by_name(whole: Whole) -> dict[str, Any]:
     return (whole.row._asdict() if whole.row else {}) | {
         "snapshots": {each["snapshot_id"]: each for each in whole.snapshots},
         "offers": {str(each["position"]): each for each in whole.offers},
+        "milestones": {str(at): digest for at, digest in whole.milestones.items()},
     }
 
 

@@ -219,15 +219,19 @@ def _are_equal(ours: Any, theirs: Any) -> bool:
 
 
 def divided_unlike(run: Planned, baseline: Planned) -> dict[str, dict[str, int]] | None:
-    """How each divides the sequences of an update; None where both do it in the same way."""
+    """How each divides the sequences of an update; None where that is the same, or not known."""
     ours, theirs = _division(run.plan), _division(baseline.plan)
-    return None if ours == theirs else {"run": ours, "baseline": theirs}
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    return {"run": ours, "baseline": theirs}
 
 
-def _division(plan: Mapping[str, Any]) -> dict[str, int]:
-    """Over devices, the sequences of a pass, and the passes that are accumulated."""
+def _division(plan: Mapping[str, Any]) -> dict[str, int] | None:
+    """Over devices, the sequences of a pass, and the passes that are accumulated; None: unknown."""
     execution = plan["execution"]
     devices, micro = execution["devices"], execution["microBatchSequences"]
+    if devices is None:
+        return None
     return {
         "devices": devices,
         "microBatchSequences": micro,

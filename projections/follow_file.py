@@ -65,9 +65,11 @@ class LedgerFile:
         page = self._recorder.select_notifications(after, limit, inclusive_of_start=False)
         return [Recorded(each.id, codec.decode(each)) for each in page]
 
-    def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
+    def read_run(
+        self, run_id: str, after: int, limit: int, upto: int | None = None
+    ) -> list[Recorded]:
         """The same, of one run."""
-        page = self._recorder.select_family(run_stream(run_id), gt=after, limit=limit)
+        page = self._recorder.select_family(run_stream(run_id), gt=after, limit=limit, lte=upto)
         return [Recorded(each.id, codec.decode(each)) for each in page]
 
     def wait_beyond(self, position: int, timeout: float) -> bool:

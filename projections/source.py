@@ -19,8 +19,10 @@ class Source(Protocol):
         """At most ``limit`` events beyond ``after``, in order."""
         ...
 
-    def read_run(self, run_id: str, after: int, limit: int) -> list[Recorded]:
-        """The same, of one run: its life and what its attempts reported."""
+    def read_run(
+        self, run_id: str, after: int, limit: int, upto: int | None = None
+    ) -> list[Recorded]:
+        """The same, of one run: its life and what its attempts reported; none beyond ``upto``."""
         ...
 
     def wait_beyond(self, position: int, timeout: float) -> bool:
@@ -38,14 +40,14 @@ def pages(source: Source, upto: int) -> Iterator[list[Recorded]]:
 
 def pages_of(source: Source, run_id: str, upto: int, after: int = 0) -> Iterator[list[Recorded]]:
     """Every event of one run after a position and to position ``upto``, a page at a time."""
-    while after < upto and (page := source.read_run(run_id, after, PAGE)):
+    while after < upto and (page := source.read_run(run_id, after, PAGE, upto)):
         after = page[-1].position
-        yield [each for each in page if each.position <= upto]
+        yield page
 
 
-def events_of(source: Source, run_id: str, upto: int) -> Iterator[Recorded]:
-    """Every event of one run to position ``upto``."""
-    for page in pages_of(source, run_id, upto):
+def events_of(source: Source, run_id: str, upto: int, after: int = 0) -> Iterator[Recorded]:
+    """Every event of one run after a position and to position ``upto``."""
+    for page in pages_of(source, run_id, upto, after):
         yield from page
 
 

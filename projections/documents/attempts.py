@@ -41,7 +41,7 @@ def record(attempt: Attempt, state: State, known: Known) -> dict[str, Any]:
     signed = attempt["lastSign"] if attempt["released"] is None else attempt["released"]
     return {name: attempt[name] for name in _SAME} | {
         "restoredFrom": restored,
-        "note": _note(restored),
+        "note": _note(restored, is_branch=state["origin"] is not None),
         "restoreCheck": _restore_check(attempt),
         "openedAt": wire.moment(attempt["opened"]),
         "closedAt": wire.moment(attempt["closed"]),
@@ -59,17 +59,17 @@ def _restored_from(attempt: Attempt, known: Known) -> dict[str, Any] | None:
     return restored | {"skipped": skipped}
 
 
-def _note(restored: dict[str, Any] | None) -> str | None:
+def _note(restored: dict[str, Any] | None, *, is_branch: bool) -> str | None:
     """A sentence where the attempt began from something else than the newest save."""
     if restored is None:
         return None
     skipped = len(restored["skipped"])
     if restored["snapshotId"] is None:
-        return (
-            "from the start: no snapshot could be restored"
-            if skipped
-            else "from the start: there was no snapshot to go on from"
-        )
+        again = "from where it branched" if is_branch else "from the start"
+        whose = "of its own " if is_branch else ""
+        if skipped:
+            return f"{again}: no snapshot {whose}could be restored"
+        return f"{again}: there was no snapshot {whose}to go on from"
     if skipped:
         newer = "a newer snapshot was" if skipped == 1 else f"{skipped} newer snapshots were"
         return f"from step {restored['step']}: {newer} damaged"

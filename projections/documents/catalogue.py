@@ -50,6 +50,7 @@ STORED = (
     "pinned",
     "committed",
     "swept",
+    "lost",
 )  # columns that are stored; the others follow from them
 COLUMNS = (*STORED, "restorable", "status")
 OFFER_COLUMNS = ("run_id", "position", "step", "superseded")
@@ -87,12 +88,12 @@ def _(event: SnapshotOffered, position: int) -> Iterator[Change]:
 _COMMIT = """
 INSERT INTO snapshot (
     run_id, snapshot_id, position, offered, attempt, step, epoch, weights, training_state,
-    size_bytes, digests, uri, damage, superseded, pinned, committed, swept
+    size_bytes, digests, uri, damage, superseded, pinned, committed, swept, lost
 )
 SELECT
     :run, :snapshot, :position, coalesce(o.position, :position), :attempt, :step, :epoch, :weights,
     :training_state, :size_bytes, :digests, :uri, NULL, coalesce(o.superseded, 0), 0, :committed,
-    NULL
+    NULL, CASE WHEN coalesce(o.superseded, 0) OR NOT :training_state THEN :position END
 FROM (SELECT min(position) AS position, superseded FROM snapshot_offer WHERE run_id = :run) AS o
 """  # of a minimum, SQLite answers the other columns of its row; without any there is one of NULLs
 _DECIDE = """
@@ -101,6 +102,7 @@ WHERE run_id = :run AND position = (
     SELECT min(position) FROM snapshot_offer WHERE run_id = :run
 )
 """  # offers are decided in their order
+_LOSE = "lost = coalesce(lost, :position)"  # for good: what was lost never comes back
 
 
 @changes.register
@@ -127,17 +129,17 @@ def _(event: SnapshotRejected, _: int) -> Iterator[Change]:
 
 
 @changes.register
-def _(event: Restored | SnapshotsSuperseded, _: int) -> Iterator[Change]:
-    for table in ("snapshot", "snapshot_offer"):
+def _(event: Restored | SnapshotsSuperseded, position: int) -> Iterator[Change]:
+    for table, more in (("snapshot", f", {_LOSE}"), ("snapshot_offer", "")):
         yield Change(
-            f"UPDATE {table} SET superseded = 1 WHERE run_id = :run AND step > :step",  # noqa: S608 (ours)
-            {"run": event.run_id, "step": event.step},
+            f"UPDATE {table} SET superseded = 1{more} WHERE run_id = :run AND step > :step",  # noqa: S608 (ours)
+            {"run": event.run_id, "step": event.step, "position": position},
         )
 
 
 @changes.register
-def _(event: SnapshotDamaged, _: int) -> Iterator[Change]:
-    yield _change(event, "damage = :reason", reason=event.reason)
+def _(event: SnapshotDamaged, position: int) -> Iterator[Change]:
+    yield _change(event, f"damage = :reason, {_LOSE}", reason=event.reason, position=position)
 
 
 @changes.register
@@ -151,9 +153,10 @@ def _(event: SnapshotUnpinned, _: int) -> Iterator[Change]:
 
 
 @changes.register
-def _(event: SnapshotSwept, _: int) -> Iterator[Change]:
+def _(event: SnapshotSwept, position: int) -> Iterator[Change]:
     gone = "".join(f"{KINDS[artifact]} = 0, " for artifact in event.artifacts)
-    yield _change(event, f"{gone}swept = :swept", swept=timing.millis(event.at))
+    swept = timing.millis(event.at)
+    yield _change(event, f"{gone}swept = :swept, {_LOSE}", swept=swept, position=position)
 
 
 @changes.register
@@ -218,6 +221,33 @@ _HOLDERS = """
     )
 )
 """
+
+
+# What the next attempt would have gone on from. A record asks for the steps of damaged snapshots
+# that it names itself, so those that were found damaged later do no harm.
+_KNOWN = """
+SELECT
+    s.snapshot_id, s.step, s.epoch,
+    (
+        SELECT json_group_object(snapshot_id, step) FROM snapshot
+        WHERE run_id = :run AND damage IS NOT NULL
+    )
+FROM (SELECT 1) LEFT JOIN (
+    SELECT snapshot_id, step, epoch FROM snapshot
+    WHERE run_id = :run AND position <= :upto AND (lost IS NULL OR lost > :upto)
+    ORDER BY position DESC LIMIT 1
+) AS s
+"""
+
+
+def known(connection: sqlite3.Connection, run_id: str, upto: int) -> Known:
+    """What the record of a run said of its snapshots when the ledger ended at a position."""
+    facts = {"run": run_id, "upto": upto}
+    (snapshot_id, step, passes, damaged), *_ = connection.execute(_KNOWN, facts).fetchall()
+    saved = None
+    if snapshot_id is not None:
+        saved = {"snapshotId": snapshot_id, "step": step, "epoch": epoch(passes)}
+    return Known(saved, orjson.loads(damaged))
 
 
 def _select(connection: sqlite3.Connection, which: str, *values: Any) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ reported long ago, so it reads the run again (``look_back``) and no step needs a
 from collections.abc import Iterable
 from typing import Any
 
-from projections.documents import timing
+from projections.documents import imported, timing
 
 PARTS = ("useful", "repeated", "preparing", "waiting", "idle")
 
@@ -88,6 +88,8 @@ def take_back(attempt: Attempt, step: int) -> None:
 
 def of_run(state: State) -> dict[str, Any]:
     """Device time of every attempt, and what it was for; see ``of_attempt``."""
+    if state["imported"] is not None:
+        return imported.cost(of_run=True)
     attempts = state["attempts"]
     names = [name for each in attempts for name in each["devices"]]
     on_cpu = all(name.startswith("cpu") for name in names)
@@ -106,6 +108,8 @@ def of_attempt(attempt: Attempt, state: State) -> dict[str, Any]:
     The split is what is known of the time that the devices were held, so of an open attempt it also
     has what was no training.
     """
+    if state["imported"] is not None:
+        return imported.cost(of_run=False)
     return {
         "deviceSeconds": _held(attempt, state) / 1000,
         "estimate": attempt["released"] is None,
@@ -114,8 +118,9 @@ def of_attempt(attempt: Attempt, state: State) -> dict[str, Any]:
 
 
 def released_seconds(attempt: Attempt) -> float | None:
-    """Devices x the time from their claim to their release; None while they are held."""
-    return None if attempt["released"] is None else _released(attempt) / 1000
+    """Devices x the time from their claim to their release; None while they are held, or none."""
+    is_known = attempt["released"] is not None and attempt["devices"]
+    return _released(attempt) / 1000 if is_known else None
 
 
 def _released(attempt: Attempt) -> int:

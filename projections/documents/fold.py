@@ -38,12 +38,13 @@ from ledger.events import (
     SnapshotOffered,
     SnapshotRejected,
     StageReported,
+    StartChecked,
     StepReported,
     TrainingBegan,
     ValidationReported,
 )
 from projections import wire
-from projections.documents import cost, series, timing
+from projections.documents import checks, cost, memory, series, timing
 from projections.documents.lookback import look_back
 from projections.documents.state import Attempt, State, attempt as opened, begin, find, reporter
 from projections.errors import ProjectionError
@@ -212,6 +213,8 @@ def _(event: AttemptClosed, state: State) -> None:
         exitCode=event.exit_code,
         signal=event.signal,
     )
+    if state["imported"] is not None:  # not every update has a row
+        state["observedStep"] = attempt["lastStep"] = event.step
     cost.close(
         attempt,
         has_completed=event.end_class == "completed",
@@ -362,6 +365,9 @@ def _(event: DataFitMeasured, state: State) -> None:
 
 @_apply.register
 def _(event: MemoryMeasured, state: State) -> None:
-    peaks = state["memory"]
-    for device, peak in event.peak_bytes.items():
-        peaks[device] = max(peaks.get(device, 0), peak)
+    memory.note(state["memory"], event, _reporting(event, state)["attempt"])
+
+
+@_apply.register
+def _(event: StartChecked, state: State) -> None:
+    checks.note(state["startChecks"], event, _reporting(event, state)["attempt"])

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from projections import wire
-from projections.documents import attempts, cost, timing
+from projections.documents import attempts, checks, cost, imported, memory, timing
 from projections.documents.catalogue import NO_SNAPSHOTS, Known
 from projections.documents.state import Attempt, State
 from projections.errors import UnknownAttemptError
@@ -44,6 +44,7 @@ def record(state: State, known: Known, attempt: int | None = None) -> dict[str, 
         "description": state["description"],
         "labels": state["labels"],
         "origin": state["origin"],
+        "imported": state["imported"],
         "method": plan["method"],
         "baseModel": plan["baseModel"],
         "dataset": plan["dataset"],
@@ -60,8 +61,8 @@ def record(state: State, known: Known, attempt: int | None = None) -> dict[str, 
         "failure": state["failure"],
         "results": _results(state),
         "cost": cost.of_run(state),
-        "timing": _timing(state),
-        "memory": {"peakBytes": state["memory"]} if state["memory"] else None,
+        "timing": imported.timing(state, _timing(state)),
+        "memory": memory.record(state["memory"]),
         "dataFit": state["dataFit"],
         "latest": state["series"]["latest"],
         "attempts": [attempts.record(each, state, known) for each in state["attempts"]],
@@ -76,7 +77,7 @@ def record(state: State, known: Known, attempt: int | None = None) -> dict[str, 
 def summary(state: State) -> dict[str, Any]:
     """The part of the record that a list shows."""
     whole = record(state, NO_SNAPSHOTS)
-    return {name: whole[name] for name in SUMMARY} | {"endedAt": wire.moment(state["ended"])}
+    return {name: whole[name] for name in SUMMARY} | {"endedAt": whole["timing"]["endedAt"]}
 
 
 def _pause(state: State) -> dict[str, Any] | None:
@@ -113,6 +114,7 @@ def _results(state: State) -> dict[str, Any]:
             dataset: _validation_loss(row) for dataset, row in series["validations"].items()
         },
         "trainingLoss": _training_loss(series["loss"]),
+        "startChecks": checks.record(state["startChecks"]),
     }
 
 

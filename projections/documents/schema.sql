@@ -6,12 +6,21 @@ CREATE TABLE IF NOT EXISTS document (
     project TEXT NOT NULL,        -- label of the plan
     name TEXT,                    -- newest label of the run, never a key
     phase TEXT NOT NULL,          -- published state of the run
+    position INTEGER NOT NULL,    -- of the newest event of the run in the ledger
     state BLOB NOT NULL           -- folded state as JSON (projections/documents/fold.py)
 );
 
 CREATE INDEX IF NOT EXISTS document_by_submission ON document (submitted);
 CREATE INDEX IF NOT EXISTS document_by_project ON document (project, submitted);
 CREATE INDEX IF NOT EXISTS document_by_phase ON document (phase, submitted);
+
+-- Documents as they once were (projections/documents/milestones.py); a row never changes.
+CREATE TABLE IF NOT EXISTS milestone (
+    run_id TEXT NOT NULL,         -- the run
+    position INTEGER NOT NULL,    -- in the ledger: the state is that of the run's events up to here
+    state BLOB NOT NULL,          -- as in document, compressed with zlib
+    PRIMARY KEY (run_id, position)
+);
 
 CREATE TABLE IF NOT EXISTS document_tracking (
     one INTEGER PRIMARY KEY CHECK (one = 1),  -- a single row
@@ -38,9 +47,9 @@ CREATE TABLE IF NOT EXISTS snapshot (
     pinned INTEGER NOT NULL,          -- 1: kept whatever the plan says
     committed INTEGER NOT NULL,       -- milliseconds since 1970
     swept INTEGER,                    -- when files of it were given up the last time
-    restorable INTEGER GENERATED ALWAYS AS (
-        training_state AND swept IS NULL AND damage IS NULL AND NOT superseded
-    ) VIRTUAL,                        -- the run may go on from it
+    lost INTEGER,                     -- position from which on the run can no longer go on from it:
+                                      -- damaged, superseded, swept, or never with training state
+    restorable INTEGER GENERATED ALWAYS AS (lost IS NULL) VIRTUAL,  -- the run may go on from it
     status TEXT GENERATED ALWAYS AS (
         CASE
             WHEN NOT weights AND NOT training_state THEN 'swept'
@@ -54,7 +63,6 @@ CREATE TABLE IF NOT EXISTS snapshot (
 
 CREATE INDEX IF NOT EXISTS snapshot_by_id ON snapshot (snapshot_id);
 CREATE INDEX IF NOT EXISTS snapshot_by_position ON snapshot (run_id, position);
-CREATE INDEX IF NOT EXISTS snapshot_restorable ON snapshot (run_id, position) WHERE restorable;
 CREATE INDEX IF NOT EXISTS snapshot_damaged
 ON snapshot (run_id, position) WHERE damage IS NOT NULL;
 

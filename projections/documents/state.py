@@ -5,7 +5,7 @@ from typing import Any
 
 from ledger.events import AttemptOpened, Origin, RunSubmitted, attempt_of
 from projections import wire
-from projections.documents import cost, series, timing
+from projections.documents import cost, imported, memory, series, timing
 from projections.errors import ProjectionError
 
 State = dict[str, Any]
@@ -25,6 +25,7 @@ def begin(event: RunSubmitted, position: int) -> State:
         "name": event.plan["name"],
         "description": event.plan["description"],
         "labels": {},
+        "imported": imported.of(event),
         "origin": None if event.origin is None else _origin(event.origin),
         "submitted": now,
         "submittedPosition": position,
@@ -41,11 +42,13 @@ def begin(event: RunSubmitted, position: int) -> State:
         "highestStep": 0,  # of any row, so that a restore beyond it looks nothing up
         "totalSteps": event.plan["config"].get("maxSteps"),
         "restores": [],
+        "milestone": {"position": position - 1, "events": 0},  # the newest, and how many since
         "before": None,  # step and loss that the first update after a restore is compared with
         "damaged": [],  # snapshots found so since the newest attempt closed
         "series": series.empty(),
         "attempts": [],
-        "memory": {},
+        "memory": memory.empty(),
+        "startChecks": {},
         "dataFit": None,
         "datasetRows": None,
         "validationRows": None,

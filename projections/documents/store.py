@@ -13,8 +13,7 @@ import orjson
 from ledger.events import Event, Recorded
 from ledger.run import TERMINAL, Phase
 from ledger.store.sqlite import Database
-from projections.documents import branches, catalogue, lineage, tables
-from projections.documents.catalogue import Known
+from projections.documents import branches, catalogue, lineage, milestones, tables
 from projections.documents.change import Change
 from projections.documents.fold import fold
 from projections.documents.record import record, summary
@@ -23,7 +22,7 @@ from projections.documents.tables import TABLES, TRACKING, Branching, Row, Whole
 from projections.errors import ProjectionError
 from projections.source import Source, catch_up, events_of
 
-VERSION = 4  # of what is made of events: another number rebuilds every document
+VERSION = 7  # of what is made of events: another number rebuilds every document
 NEWEST = 2**63 - 1  # beyond every position
 REMEMBERED = 256  # states that are kept between batches
 OPEN_PHASES = tuple(phase.value for phase in Phase if phase not in TERMINAL)
@@ -58,8 +57,7 @@ class Documents:
             if not new:
                 return
             try:
-                touched = self._fold(new)
-                changes = [change for each in new for change in _changes(each)]
+                touched, changes = self._fold(new)
                 self._write(touched, changes, new[-1].position)
             except BaseException:
                 self._states.clear()  # they may be ahead of what is stored
@@ -102,19 +100,25 @@ class Documents:
             found = connection.execute("SELECT version FROM document_tracking").fetchone()
         return None if found is None else int(found[0])
 
-    def _fold(self, new: Sequence[Recorded]) -> dict[str, State]:
-        """The states of every run that ``new`` tells of."""
+    def _fold(self, new: Sequence[Recorded]) -> tuple[dict[str, State], list[Change]]:
+        """The states of every run that ``new`` tells of, and what changes beside them, in order."""
         touched: dict[str, State] = {}
+        changes: list[Change | None] = []
         for each in new:
-            if not _tells_of_run(each.event):
-                continue
-            run_id = each.event.run_id
-            state = touched.get(run_id) or self._state(run_id)
-            touched[run_id] = fold(state, each, lambda each=each: self._earlier(each))  # type: ignore[misc]
-        return touched
+            position, event = each
+            if _tells_of_run(event):
+                run_id = event.run_id
+                state = touched.get(run_id) or self._state(run_id)
+                if state is not None:
+                    changes.append(milestones.before(state, position))
+                touched[run_id] = state = self._folded(state, each)
+                changes.append(milestones.after(state, event, position))
+            changes += _changes(each)
+        return touched, [change for change in changes if change is not None]
 
-    def _earlier(self, recorded: Recorded) -> Iterable[Recorded]:
-        return events_of(self._source, recorded.event.run_id, recorded.position - 1)
+    def _folded(self, state: State | None, recorded: Recorded) -> State:
+        position, event = recorded
+        return fold(state, recorded, lambda: events_of(self._source, event.run_id, position - 1))
 
     def _state(self, run_id: str) -> State | None:
         remembered = self._states.pop(run_id, None)
@@ -128,9 +132,10 @@ class Documents:
     ) -> None:
         with self._database.write() as connection:
             connection.executemany(
-                "INSERT INTO document (run_id, submitted, project, name, phase, state)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE"
-                " SET name = excluded.name, phase = excluded.phase, state = excluded.state",
+                "INSERT INTO document (run_id, submitted, project, name, phase, position, state)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE"
+                " SET name = excluded.name, phase = excluded.phase, position = excluded.position,"
+                " state = excluded.state",
                 [Row.of(state).stored() for state in touched.values()],
             )
             for change in changes:
@@ -174,25 +179,38 @@ class Documents:
             finally:
                 connection.execute("ROLLBACK")
 
-    def get(self, run_id: str, attempt: int | None = None) -> dict[str, Any] | None:
+    def get(
+        self, run_id: str, attempt: int | None = None, upto: int | None = None
+    ) -> dict[str, Any] | None:
         """The record of a run; None when there is no such run.
 
         Args:
             run_id: the whole id.
             attempt: whose settings it shows; None for the newest.
+            upto: as it was when the ledger ended at this position, which the documents have
+                reached; None when the run was submitted later.
 
         Raises:
             UnknownAttemptError: the run has no attempt of this number.
         """
-        with self._database.read() as connection:
-            found = connection.execute(_RECORD, (run_id,)).fetchone()
-        if found is None:
+        with self._of_one_commit() as connection:
+            row = tables.row(connection, run_id)
+            known = catalogue.known(connection, run_id, NEWEST if upto is None else upto)
+        state = None if row is None else self._as_of(row, NEWEST if upto is None else upto)
+        return None if state is None else record(state, known, attempt)
+
+    def _as_of(self, row: Row, upto: int) -> State | None:
+        """The state that a run had at a position; None when it was submitted later."""
+        if row.position <= upto:
+            return row.state
+        if row.submitted > upto:
             return None
-        state, snapshot_id, step, epoch, damaged = found
-        saved = None
-        if snapshot_id is not None:
-            saved = {"snapshotId": snapshot_id, "step": step, "epoch": catalogue.epoch(epoch)}
-        return record(orjson.loads(state), Known(saved, orjson.loads(damaged)), attempt)
+        with self._database.read() as connection:
+            kept = milestones.newest(connection, row.run_id, upto)
+        state, after = (None, 0) if kept is None else (kept.state, kept.position)
+        for each in events_of(self._source, row.run_id, upto, after):
+            state = self._folded(state, each)
+        return state
 
     def snapshots(self, run_id: str) -> list[dict[str, Any]]:
         """Every committed snapshot of a run, oldest commit first, swept ones too."""
@@ -269,6 +287,7 @@ class Documents:
         project: str | None = None,
         limit: int = 50,
         before: int | None = None,
+        upto: int | None = None,
     ) -> tuple[list[dict[str, Any]], int | None]:
         """Summaries, newest submission first, and where the next page goes on (None: nowhere).
 
@@ -277,43 +296,55 @@ class Documents:
             project: only runs of this project.
             limit: runs of one page.
             before: what the page before answered as its end.
+            upto: as they were when the ledger ended at this position, which the documents have
+                reached.
         """
-        clauses = ["submitted < :before"]
+        end = NEWEST if upto is None else upto
+        beyond = NEWEST if before is None else before
+        found: list[State] = []
+        while len(found) <= limit:
+            rows = self._rows(phases, project, beyond=min(beyond, end + 1), end=end, most=limit + 1)
+            states = [self._as_of(row, end) for row in rows]
+            found += [s for s in states if s and (phases is None or s["phase"] in phases)]
+            if len(rows) <= limit:
+                break
+            beyond = rows[-1].submitted
+        page = found[:limit]
+        more = page[-1]["submittedPosition"] if page and len(found) > limit else None
+        return [summary(state) for state in page], more
+
+    def _rows(
+        self,
+        phases: Collection[str] | None,
+        project: str | None,
+        *,
+        beyond: int,
+        end: int,
+        most: int,
+    ) -> Sequence[Row]:
+        """At most so many runs submitted before ``beyond``, newest first.
+
+        The phase of what went on beyond ``end`` is not known yet, so it is among them anyhow.
+        """
+        clauses = ["submitted < :beyond"]
         if project is not None:
             clauses.append("project = :project")
         if phases is not None:
-            clauses.append("phase IN (SELECT value FROM json_each(:phases))")
+            clause = "phase IN (SELECT value FROM json_each(:phases))"
+            clauses.append(clause if end == NEWEST else f"(position > :end OR {clause})")
         facts = {
-            "before": NEWEST if before is None else before,
+            "beyond": beyond,
+            "end": end,
             "project": project,
             "phases": orjson.dumps(list(phases or ())).decode(),
-            "limit": limit + 1,
+            "most": most,
         }
         with self._database.read() as connection:
-            found = connection.execute(
-                f"SELECT submitted, state FROM document WHERE {' AND '.join(clauses)}"  # noqa: S608
-                " ORDER BY submitted DESC LIMIT :limit",
+            return tables.rows(
+                connection,
+                f"WHERE {' AND '.join(clauses)} ORDER BY submitted DESC LIMIT :most",
                 facts,
-            ).fetchall()
-        page = found[:limit]
-        more = page[-1][0] if page and len(found) > limit else None
-        return [summary(orjson.loads(state)) for _, state in page], more
-
-
-# The document, what the next attempt would go on from, and the steps of damaged snapshots.
-_RECORD = """
-SELECT
-    d.state, s.snapshot_id, s.step, s.epoch,
-    (
-        SELECT json_group_object(snapshot_id, step) FROM snapshot
-        WHERE run_id = d.run_id AND damage IS NOT NULL
-    )
-FROM document AS d
-LEFT JOIN snapshot AS s
-    ON s.run_id = d.run_id
-    AND s.position = (SELECT max(position) FROM snapshot WHERE run_id = d.run_id AND restorable)
-WHERE d.run_id = ?
-"""
+            )
 
 
 def _tells_of_run(event: Event) -> bool:

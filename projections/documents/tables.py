@@ -1,15 +1,17 @@
 """The tables of documents: their columns, and how whole rows are read and put in place."""
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import orjson
 
-from projections.documents import branches, catalogue
+from projections.documents import branches, catalogue, milestones
 from projections.documents.state import State
 
 TABLES = {
-    "document": ("run_id", "submitted", "project", "name", "phase", "state"),
+    "document": ("run_id", "submitted", "project", "name", "phase", "position", "state"),
+    "milestone": milestones.COLUMNS,
     "snapshot": catalogue.STORED,
     "snapshot_offer": catalogue.OFFER_COLUMNS,
     "snapshot_holder": catalogue.HOLDER_COLUMNS,
@@ -26,6 +28,7 @@ class Row(NamedTuple):
     project: str
     name: str | None
     phase: str
+    position: int
     state: State
 
     @classmethod
@@ -33,9 +36,10 @@ class Row(NamedTuple):
         """The row of a state, with the columns that lists look for."""
         plan = state["plan"]
         labels = (plan["project"], state["name"])
-        return cls(state["runId"], state["submittedPosition"], *labels, state["phase"], state)
+        places = (state["phase"], state["position"])
+        return cls(state["runId"], state["submittedPosition"], *labels, *places, state)
 
-    def stored(self) -> tuple[str, int, str, str | None, str, bytes]:
+    def stored(self) -> tuple[str, int, str, str | None, str, int, bytes]:
         """Values for the table, in the order of its columns."""
         return (*self[:-1], orjson.dumps(self.state))
 
@@ -46,6 +50,7 @@ class Whole(NamedTuple):
     row: Row | None
     snapshots: list[dict[str, Any]]  # in the order in which they were committed
     offers: list[dict[str, Any]]  # that wait to be decided, oldest first
+    milestones: dict[int, str]  # their digests by their positions
 
 
 class Branching(NamedTuple):
@@ -59,7 +64,17 @@ class Branching(NamedTuple):
 def row(connection: sqlite3.Connection, run_id: str) -> Row | None:
     """The document of a run as it is stored."""
     found = connection.execute("SELECT * FROM document WHERE run_id = ?", (run_id,)).fetchone()
-    return None if found is None else Row._make([*found[:-1], orjson.loads(found[-1])])
+    return None if found is None else _row(found)
+
+
+def rows(connection: sqlite3.Connection, which: str, values: Mapping[str, Any]) -> list[Row]:
+    """The documents that a clause is true of, as they are stored."""
+    found = connection.execute(f"SELECT * FROM document {which}", values).fetchall()  # noqa: S608 (ours)
+    return [_row(each) for each in found]
+
+
+def _row(stored: Sequence[Any]) -> Row:
+    return Row._make([*stored[:-1], orjson.loads(stored[-1])])
 
 
 def whole(connection: sqlite3.Connection, run_id: str) -> Whole:
@@ -69,6 +84,7 @@ def whole(connection: sqlite3.Connection, run_id: str) -> Whole:
         row(connection, run_id),
         _stored(connection, "snapshot", which, run_id),
         _stored(connection, "snapshot_offer", which, run_id),
+        milestones.digests(connection, run_id),
     )
 
 

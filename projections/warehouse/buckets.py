@@ -22,6 +22,7 @@ def reduced(
     *,
     buckets: int,
     between: tuple[int, int] = EVERY_STEP,
+    upto: int | None = None,
 ) -> list[dict[str, Any]]:
     """At most so many buckets of equal width over the current steps that have any of the fields.
 
@@ -34,8 +35,11 @@ def reduced(
         fields: names as the engine has them, ``terms:`` before that of a reward term.
         buckets: their number; a run of fewer steps has one for each step.
         between: lowest and highest step.
+        upto: as they were when the ledger ended at this position.
     """
-    found = {field: _part(*series(warehouse, run_id, field), between) for field in fields}
+    found = {
+        field: _part(*series(warehouse, run_id, field, upto=upto), between) for field in fields
+    }
     reached = [steps for steps, _ in found.values() if len(steps)]
     if not reached:
         return []

@@ -21,14 +21,19 @@ PLACE = ("step", "attempt", "segment", "superseded")
 TERMS = "terms:"  # before the name of a reward term, where it is one of several fields
 
 
-def series(warehouse: Warehouse, run_id: str, field: str) -> tuple[Steps, Values]:
-    """Steps, rising, and the current values of ``field``; steps that lack it are left out."""
-    facts = {"run": run_id} if field in CORE else {"run": run_id, "field": field}
+def series(
+    warehouse: Warehouse, run_id: str, field: str, *, upto: int | None = None
+) -> tuple[Steps, Values]:
+    """Steps, rising, and the current values of ``field``; steps that lack it are left out.
+
+    With ``upto`` those that were current when the ledger ended at this position.
+    """
+    rows = Rows("metrics_all", run_id, superseded=False, attempt=None, upto=upto)
+    facts = {} if field in CORE else {"field": field}
     with warehouse.read() as cursor:
         found = cursor.execute(
-            f"SELECT step, position, {value_of(field)} AS value FROM metrics_all"  # noqa: S608 (ours)
-            " WHERE run_id = $run AND NOT superseded AND value IS NOT NULL",
-            facts,
+            f"SELECT step, position, {value_of(field)} AS value {rows.part} AND value IS NOT NULL",
+            rows.facts | facts,
         ).fetchnumpy()
     return newest(found)
 
@@ -56,7 +61,7 @@ def newest(found: Mapping[str, npt.NDArray[Any]]) -> tuple[Steps, Values]:
     return steps[is_last], values[is_last]
 
 
-def metrics(
+def metrics(  # noqa: PLR0913 (which part of a series)
     warehouse: Warehouse,
     run_id: str,
     *,
@@ -64,6 +69,7 @@ def metrics(
     between: tuple[int, int] = EVERY_STEP,
     superseded: bool = False,
     attempt: int | None = None,
+    upto: int | None = None,
 ) -> list[dict[str, Any]]:
     """One mapping per update, in order of steps: step, attempt, measured and rewardTerms.
 
@@ -76,12 +82,13 @@ def metrics(
         superseded: also what a restore took back, each before what came in its place and marked,
             with the restore that was the first to take it back.
         attempt: only what this attempt reported, all of it.
+        upto: as it was when the ledger ended at this position.
     """
-    rows = Rows("metrics_all", run_id, between, superseded=superseded, attempt=attempt)
+    rows = Rows("metrics_all", run_id, between, superseded=superseded, attempt=attempt, upto=upto)
     numbers = _Numbers(fields)
     with warehouse.read() as cursor:
         found = rows.fetch(cursor, (*PLACE, *numbers.columns), numbers.facts)
-        restores = _restores(cursor, run_id) if rows.has_superseded else []
+        restores = _restores(cursor, run_id, upto) if rows.has_superseded else []
     updates: list[dict[str, Any]] = []
     before = None
     for step, number, segment, is_superseded, *values in found:
@@ -168,6 +175,7 @@ def page(  # noqa: PLR0913 (which part of a series)
     limit: int | None = None,
     superseded: bool = False,
     attempt: int | None = None,
+    upto: int | None = None,
 ) -> Page:
     """The first page of a part of a series.
 
@@ -177,10 +185,11 @@ def page(  # noqa: PLR0913 (which part of a series)
         most: updates of one page.
         between: lowest and highest step.
         limit: only the last so many steps.
-        superseded: as for ``metrics``, and ``attempt`` likewise.
+        superseded: as for ``metrics``, and ``attempt`` and ``upto`` likewise.
         attempt: the same.
+        upto: the same.
     """
-    rows = Rows("metrics_all", run_id, between, superseded=superseded, attempt=attempt)
+    rows = Rows("metrics_all", run_id, between, superseded=superseded, attempt=attempt, upto=upto)
     with warehouse.read() as cursor:
         if limit is not None:
             rows.facts["first"] = rows.first_of_last(cursor, limit)
@@ -195,16 +204,18 @@ def validations(
     between: tuple[int, int] = EVERY_STEP,
     superseded: bool = False,
     attempt: int | None = None,
+    upto: int | None = None,
 ) -> list[dict[str, Any]]:
     """One mapping per validated update and data set: step, attempt, dataset and measured.
 
-    ``superseded`` and ``attempt`` are those of ``metrics``.
+    ``superseded``, ``attempt`` and ``upto`` are those of ``metrics``.
     """
-    rows = Rows("validations_all", run_id, between, superseded=superseded, attempt=attempt)
+    which: dict[str, Any] = {"superseded": superseded, "attempt": attempt, "upto": upto}
+    rows = Rows("validations_all", run_id, between, **which)
     columns = (*PLACE, "dataset", "measured")
     with warehouse.read() as cursor:
         found = rows.fetch(cursor, columns, {})
-        restores = _restores(cursor, run_id) if rows.has_superseded else []
+        restores = _restores(cursor, run_id, upto) if rows.has_superseded else []
     validated: dict[Any, dict[str, Any]] = {}
     for row in (dict(zip(columns, values, strict=True)) for values in found):
         facts = {"step": row["step"], "dataset": row["dataset"], "measured": {}}
@@ -222,10 +233,11 @@ class Rows:
         self,
         view: str,
         run_id: str,
-        between: tuple[int, int],
+        between: tuple[int, int] = EVERY_STEP,
         *,
         superseded: bool,
         attempt: int | None,
+        upto: int | None,
     ) -> None:
         self.facts: dict[str, Any] = {"run": run_id, "first": between[0], "last": between[1]}
         self.has_superseded = superseded or attempt is not None
@@ -235,6 +247,9 @@ class Rows:
         if attempt is not None:
             clauses.append("attempt = $attempt")
             self.facts["attempt"] = attempt
+        if upto is not None:
+            view = f"{view}_until($upto)"
+            self.facts["upto"] = upto
         self.part = f"FROM {view} WHERE {' AND '.join(clauses)}"
 
     def fetch(
@@ -264,12 +279,14 @@ class Rows:
         return int(found[0][0]) if found else None
 
 
-def _restores(cursor: duckdb.DuckDBPyConnection, run_id: str) -> list[dict[str, Any]]:
-    """Every restore of a run, in order."""
+def _restores(
+    cursor: duckdb.DuckDBPyConnection, run_id: str, upto: int | None
+) -> list[dict[str, Any]]:
+    """Every restore of a run, in order; none beyond the position ``upto``."""
     found = cursor.execute(
         "SELECT attempt, step, position, epoch_ms(happened_at) FROM restore"
-        " WHERE run_id = $run ORDER BY position",
-        {"run": run_id},
+        " WHERE run_id = $run AND position <= coalesce($upto, position) ORDER BY position",
+        {"run": run_id, "upto": upto},
     ).fetchall()
     return [
         {"attempt": attempt, "step": step, "position": position, "at": wire.moment(at)}

@@ -18,8 +18,8 @@ CREATE TABLE run (
     project VARCHAR NOT NULL,         -- label of the plan
     name VARCHAR,                     -- label of the plan, never a key
     method VARCHAR NOT NULL,          -- SFT or GRPO
-    base_model VARCHAR NOT NULL,      -- as the plan names it
-    dataset VARCHAR NOT NULL,         -- as the plan names it
+    base_model VARCHAR,               -- as the plan names it; NULL: an imported run's is not known
+    dataset VARCHAR,                  -- the same
     plan JSON NOT NULL                -- resolved, every default filled in
 );
 
@@ -75,7 +75,7 @@ CREATE TABLE metric (
     position BIGINT NOT NULL,         -- of the event in the ledger
     run_id VARCHAR NOT NULL,          -- the run
     attempt INTEGER NOT NULL,         -- that reported it
-    step BIGINT NOT NULL,             -- update of the run, from 1
+    step BIGINT NOT NULL,             -- update of the run, from 1; imported ones may begin at 0
     happened_at TIMESTAMPTZ NOT NULL, -- when
     version BIGINT NOT NULL,          -- line of the spool that the attempt said it in
     principal VARCHAR NOT NULL,       -- who caused the event
@@ -146,9 +146,12 @@ CREATE TABLE event (
 
 -- Stretches of positions between two restores of a run, for runs that were restored. A row is current
 -- iff its step is at most valid_to, which is the lowest step that any later restore went back to.
-CREATE VIEW segments AS
+-- These and the next two are as they were when the ledger ended at position upto: what a later
+-- restore took back is not taken back yet.
+CREATE MACRO segments_until(upto) AS TABLE
 SELECT run_id, 1 AS segment, 0 AS opened, min(position) AS closed, min(step) AS valid_to
 FROM restore
+WHERE position <= upto
 GROUP BY run_id
 UNION ALL
 SELECT
@@ -160,28 +163,38 @@ SELECT
         PARTITION BY run_id ORDER BY position
         ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
     ) AS valid_to
-FROM restore;
+FROM restore
+WHERE position <= upto;
 
 -- Every report of an update, superseded ones too. (An ASOF join took twice as long, measured 2026-11-29.)
-CREATE VIEW metrics_all AS
+CREATE MACRO metrics_all_until(upto) AS TABLE
 SELECT
     m.*,
     coalesce(s.segment, 1) AS segment,
     coalesce(m.step > s.valid_to, false) AS superseded
 FROM metric AS m
-LEFT JOIN segments AS s
+LEFT JOIN segments_until(upto) AS s
     ON m.run_id = s.run_id
     AND m.position > s.opened
-    AND m.position <= coalesce(s.closed, 9223372036854775807);
+    AND m.position <= coalesce(s.closed, 9223372036854775807)
+WHERE m.position <= upto;
 
 -- every validation, superseded ones too
-CREATE VIEW validations_all AS
+CREATE MACRO validations_all_until(upto) AS TABLE
 SELECT
     v.*,
     coalesce(s.segment, 1) AS segment,
     coalesce(v.step > s.valid_to, false) AS superseded
 FROM validation AS v
-LEFT JOIN segments AS s
+LEFT JOIN segments_until(upto) AS s
     ON v.run_id = s.run_id
     AND v.position > s.opened
-    AND v.position <= coalesce(s.closed, 9223372036854775807);
+    AND v.position <= coalesce(s.closed, 9223372036854775807)
+WHERE v.position <= upto;
+
+-- the same as they are
+CREATE VIEW segments AS SELECT * FROM segments_until(9223372036854775807);
+
+CREATE VIEW metrics_all AS SELECT * FROM metrics_all_until(9223372036854775807);
+
+CREATE VIEW validations_all AS SELECT * FROM validations_all_until(9223372036854775807);

@@ -37,8 +37,8 @@ WITH said AS (  -- words that were put to the run later; an empty text takes one
 ), paid AS (
     SELECT
         a.run_id,
-        sum(len(a.devices) * (epoch_ms(e.released_at) - epoch_ms(o.reached_at))) / 1000.0
-            AS device_seconds
+        sum(nullif(len(a.devices), 0) * (epoch_ms(e.released_at) - epoch_ms(o.reached_at)))
+        / 1000.0 AS device_seconds
     FROM attempt AS a
     JOIN event AS o ON a.position = o.position
     JOIN attempt_end AS e ON a.run_id = e.run_id AND a.attempt = e.attempt
@@ -59,11 +59,15 @@ SELECT
     r.happened_at AS submitted_at,
     o.principal AS submitted_by,
     n.phase,
-    CASE WHEN n.phase IN ('COMPLETED', 'FAILED', 'CANCELLED') THEN n.reached_at END AS ended_at,
+    CASE
+        WHEN n.phase IN ('COMPLETED', 'FAILED', 'CANCELLED')
+        AND coalesce(r.plan ->> '$.engine.imported.isTimed', 'true') = 'true'
+        THEN n.reached_at
+    END AS ended_at,
     f.code AS failure_code,
     f.end_class AS failure_class,
     f.reason AS failure_reason,
-    coalesce(d.device_seconds, 0) AS device_seconds
+    CASE WHEN d.run_id IS NULL THEN 0 ELSE d.device_seconds END AS device_seconds
 FROM run AS r
 JOIN event AS o ON r.position = o.position
 LEFT JOIN newest AS n ON r.run_id = n.run_id
@@ -79,19 +83,20 @@ COMMENT ON COLUMN runs.name IS 'label of the plan, or what it was changed to; ne
 COMMENT ON COLUMN runs.description IS 'of the plan, or what it was changed to';
 COMMENT ON COLUMN runs.labels IS 'that were put to the run after it was submitted, by name';
 COMMENT ON COLUMN runs.method IS 'SFT or GRPO';
-COMMENT ON COLUMN runs.base_model IS 'as the plan names it';
-COMMENT ON COLUMN runs.dataset IS 'as the plan names it';
+COMMENT ON COLUMN runs.base_model IS 'as the plan names it; NULL: not known, of an imported run';
+COMMENT ON COLUMN runs.dataset IS 'as the plan names it; NULL: not known, of an imported run';
 COMMENT ON COLUMN runs.plan IS 'resolved, every default filled in: plan ->> ''$.config.learningRate''';
 COMMENT ON COLUMN runs.submitted_at IS 'when it was accepted';
 COMMENT ON COLUMN runs.submitted_by IS 'the principal who submitted it';
 COMMENT ON COLUMN runs.phase IS
 'SUBMITTED, PREPARING, WAITING, QUEUED, TRAINING, PAUSING, PAUSED, CANCELLING, COMPLETED, FAILED or CANCELLED; the last three never change';
-COMMENT ON COLUMN runs.ended_at IS 'NULL while it goes on';
+COMMENT ON COLUMN runs.ended_at IS
+'NULL while it goes on, and of an imported run whose history has no times';
 COMMENT ON COLUMN runs.failure_code IS 'of a FAILED run: stable, for programs';
 COMMENT ON COLUMN runs.failure_class IS 'of a FAILED run: input, resource, infrastructure, stopped or unknown';
 COMMENT ON COLUMN runs.failure_reason IS 'of a FAILED run: the published sentence';
 COMMENT ON COLUMN runs.device_seconds IS
-'devices x time held, of attempts that are closed; run_cost also has estimates for open ones';
+'devices x time held, of attempts that are closed; run_cost also has estimates for open ones; NULL: not known, of an imported run';
 
 CREATE VIEW attempts AS
 WITH began_from AS (  -- what each attempt but the first began from
@@ -131,7 +136,8 @@ SELECT
     b.snapshot_id AS restored_snapshot_id,
     u.first AS first_step,
     u.last AS last_step,
-    len(a.devices) * (epoch_ms(e.released_at) - epoch_ms(o.reached_at)) / 1000.0 AS device_seconds
+    nullif(len(a.devices), 0) * (epoch_ms(e.released_at) - epoch_ms(o.reached_at)) / 1000.0
+        AS device_seconds
 FROM attempt AS a
 JOIN event AS o ON a.position = o.position
 LEFT JOIN attempt_end AS e ON a.run_id = e.run_id AND a.attempt = e.attempt
@@ -162,7 +168,8 @@ COMMENT ON COLUMN attempts.restored_step IS
 COMMENT ON COLUMN attempts.restored_snapshot_id IS 'the snapshot that it went on from, if any';
 COMMENT ON COLUMN attempts.first_step IS 'the first update that it reported';
 COMMENT ON COLUMN attempts.last_step IS 'the newest update that it reported';
-COMMENT ON COLUMN attempts.device_seconds IS 'devices x time held; NULL while they are held';
+COMMENT ON COLUMN attempts.device_seconds IS
+'devices x time held; NULL while they are held, and of an imported run';
 
 CREATE VIEW phases AS
 WITH changes AS (
@@ -214,6 +221,13 @@ WITH said AS (
     SELECT run_id, reached_at FROM metric
 ), reached AS (
     SELECT run_id, max(reached_at) AS reached_at FROM said GROUP BY run_id
+), imported AS (  -- with what their history says of their length, if it does
+    SELECT
+        run_id,
+        plan ->> '$.engine.imported.isTimed' = 'true' AS is_timed,
+        CAST(plan ->> '$.engine.imported.trainingSeconds' AS DOUBLE) * 1000 AS millis
+    FROM run
+    WHERE plan ->> '$.engine.imported.isTimed' IS NOT NULL
 ), spent AS (
     SELECT
         p.run_id,
@@ -221,25 +235,47 @@ WITH said AS (
         epoch_ms(coalesce(p.left_at, n.reached_at)) - epoch_ms(p.entered_at) AS millis
     FROM phases AS p
     JOIN reached AS n ON p.run_id = n.run_id
+    LEFT JOIN imported AS i ON p.run_id = i.run_id
+    WHERE coalesce(i.is_timed, true)
+    UNION ALL
+    SELECT run_id, 'training', millis FROM imported WHERE NOT is_timed
 )
 SELECT
     s.run_id,
     any_value(r.submitted_at) AS submitted_at,
     any_value(r.ended_at) AS ended_at,
-    any_value(n.reached_at) AS last_sign_at,
+    CASE WHEN coalesce(any_value(i.is_timed), true) THEN any_value(n.reached_at) END
+        AS last_sign_at,
     sum(s.millis) / 1000.0 AS seconds,
-    coalesce(sum(s.millis) FILTER (s.part = 'waiting'), 0) / 1000.0 AS waiting_seconds,
-    coalesce(sum(s.millis) FILTER (s.part = 'queued'), 0) / 1000.0 AS queued_seconds,
-    coalesce(sum(s.millis) FILTER (s.part = 'preparing'), 0) / 1000.0 AS preparing_seconds,
-    coalesce(sum(s.millis) FILTER (s.part = 'training'), 0) / 1000.0 AS training_seconds,
-    coalesce(sum(s.millis) FILTER (s.part = 'other'), 0) / 1000.0 AS other_seconds
+    CASE
+        WHEN any_value(i.run_id) IS NULL
+        THEN coalesce(sum(s.millis) FILTER (s.part = 'waiting'), 0)
+    END / 1000.0 AS waiting_seconds,
+    CASE
+        WHEN any_value(i.run_id) IS NULL
+        THEN coalesce(sum(s.millis) FILTER (s.part = 'queued'), 0)
+    END / 1000.0 AS queued_seconds,
+    CASE
+        WHEN any_value(i.run_id) IS NULL
+        THEN coalesce(sum(s.millis) FILTER (s.part = 'preparing'), 0)
+    END / 1000.0 AS preparing_seconds,
+    CASE
+        WHEN any_value(i.run_id) IS NULL
+        THEN coalesce(sum(s.millis) FILTER (s.part = 'training'), 0)
+        ELSE sum(s.millis) FILTER (s.part = 'training')
+    END / 1000.0 AS training_seconds,
+    CASE
+        WHEN any_value(i.run_id) IS NULL
+        THEN coalesce(sum(s.millis) FILTER (s.part = 'other'), 0)
+    END / 1000.0 AS other_seconds
 FROM spent AS s
 JOIN runs AS r ON s.run_id = r.run_id
 JOIN reached AS n ON s.run_id = n.run_id
+LEFT JOIN imported AS i ON s.run_id = i.run_id
 GROUP BY s.run_id;
 
 COMMENT ON VIEW run_timing IS
-'One row for each run: how long it took by the clock, and what it did. A run that goes on lasts to its last sign of life.';
+'One row for each run: how long it took by the clock, and what it did. A run that goes on lasts to its last sign of life. Of an imported run only training is known: its length is that of its history, if that says so.';
 COMMENT ON COLUMN run_timing.run_id IS 'the run';
 COMMENT ON COLUMN run_timing.submitted_at IS 'when it was accepted';
 COMMENT ON COLUMN run_timing.ended_at IS 'NULL while it goes on';
@@ -283,7 +319,7 @@ WITH chain AS (  -- what the time of training is divided by: updates, and a trai
         a.run_id,
         a.attempt,
         a.position,
-        len(a.devices) AS devices,
+        nullif(len(a.devices), 0) AS devices,  -- none are known of an imported run
         bool_and(starts_with(d.device, 'cpu')) AS on_cpu,
         any_value(epoch_ms(o.reached_at)) AS opened,
         any_value(e.position) AS closed_position,
@@ -453,7 +489,8 @@ COMMENT ON VIEW attempt_cost IS
 'One row for each attempt: the time for which it held its devices, times their number, and what that was for. docs/cost.md defines the parts.';
 COMMENT ON COLUMN attempt_cost.run_id IS 'the run';
 COMMENT ON COLUMN attempt_cost.attempt IS 'its number in the run, from 1';
-COMMENT ON COLUMN attempt_cost.devices IS 'how many it claimed';
+COMMENT ON COLUMN attempt_cost.devices IS
+'how many it claimed; NULL, as everything that follows from it: not known, of an imported run';
 COMMENT ON COLUMN attempt_cost.device_kind IS 'cpu or gpu';
 COMMENT ON COLUMN attempt_cost.device_seconds IS
 'devices x time held; while it holds them an estimate: training time x devices that the plan asks for';
@@ -469,17 +506,17 @@ CREATE VIEW run_cost AS
 SELECT
     r.run_id,
     count(c.attempt) AS attempts,
-    CASE WHEN bool_and(c.device_kind = 'cpu') THEN 'cpu' WHEN count(c.attempt) > 0 THEN 'gpu' END
+    CASE WHEN bool_and(c.device_kind = 'cpu') THEN 'cpu' WHEN count(c.devices) > 0 THEN 'gpu' END
         AS device_kind,
-    coalesce(sum(c.device_seconds), 0) AS device_seconds,
+    CASE WHEN count(c.attempt) > 0 THEN sum(c.device_seconds) ELSE 0 END AS device_seconds,
     CASE
         WHEN count(c.attempt) > 0 THEN bool_or(c.estimate) ELSE any_value(r.ended_at) IS NULL
     END AS estimate,
-    coalesce(sum(c.useful_seconds), 0) AS useful_seconds,
-    coalesce(sum(c.repeated_seconds), 0) AS repeated_seconds,
-    coalesce(sum(c.preparing_seconds), 0) AS preparing_seconds,
-    coalesce(sum(c.waiting_seconds), 0) AS waiting_seconds,
-    coalesce(sum(c.idle_seconds), 0) AS idle_seconds
+    CASE WHEN count(c.attempt) > 0 THEN sum(c.useful_seconds) ELSE 0 END AS useful_seconds,
+    CASE WHEN count(c.attempt) > 0 THEN sum(c.repeated_seconds) ELSE 0 END AS repeated_seconds,
+    CASE WHEN count(c.attempt) > 0 THEN sum(c.preparing_seconds) ELSE 0 END AS preparing_seconds,
+    CASE WHEN count(c.attempt) > 0 THEN sum(c.waiting_seconds) ELSE 0 END AS waiting_seconds,
+    CASE WHEN count(c.attempt) > 0 THEN sum(c.idle_seconds) ELSE 0 END AS idle_seconds
 FROM runs AS r
 LEFT JOIN attempt_cost AS c ON r.run_id = c.run_id
 GROUP BY r.run_id;
@@ -490,7 +527,7 @@ COMMENT ON COLUMN run_cost.run_id IS 'the run';
 COMMENT ON COLUMN run_cost.attempts IS 'how many it opened';
 COMMENT ON COLUMN run_cost.device_kind IS 'cpu or gpu; NULL while none was opened';
 COMMENT ON COLUMN run_cost.device_seconds IS
-'devices x time held, of all attempts, of which an open one is an estimate';
+'devices x time held, of all attempts, of which an open one is an estimate; NULL, as its parts: not known, of an imported run';
 COMMENT ON COLUMN run_cost.estimate IS 'whether device_seconds will still grow into something else';
 COMMENT ON COLUMN run_cost.useful_seconds IS 'of updates that count';
 COMMENT ON COLUMN run_cost.repeated_seconds IS

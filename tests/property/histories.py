@@ -326,6 +326,7 @@ def others(run: str, attempt: int) -> list[Event]:
         make.stage("reading rows", 5, 10, attempt, run),
         make.rejected("no JSON", attempt, run),
         make.memory({"cpu:0": 5}, attempt, run),
+        make.start_checked("loss", float("nan"), attempt, run, verdict="refused"),
         make.hparams({"lr": float("nan")}, attempt, run),
         make.model(5, attempt, run),
         make.restore_checked(5, "within", attempt, run, within=0.5, rng="exact"),

@@ -205,6 +205,28 @@ def test_a_child_says_where_it_comes_from_and_other_runs_do_not() -> None:
     assert record(made, CHILD)["submissionId"] == make.token(CHILD)
 
 
+def test_a_childs_second_attempt_begins_where_it_branched() -> None:
+    """I6, S138: a branch has no start of its own to go back to."""
+    again: list[make.Made] = [
+        make.opened(2, CHILD),
+        make.begun_from(0, 2, CHILD),
+        make.phase("QUEUED", CHILD),
+    ]
+    child = record(
+        documents(
+            PARENT,
+            make.branched(CHILD, SOURCE),
+            make.training(CHILD)[1:],
+            make.lost(1, CHILD),
+            again,
+        ),
+        CHILD,
+    )
+
+    notes = [each["note"] for each in child["attempts"]]
+    assert notes[1] == "from where it branched: there was no snapshot of its own to go on from"
+
+
 def test_a_child_counts_from_zero() -> None:
     """S28, S138, C22: both fields, although its parent had 20 updates."""
     made = documents(PARENT, make.branched(CHILD, SOURCE, 5))

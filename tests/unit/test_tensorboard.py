@@ -183,8 +183,8 @@ def test_a_remembered_place_reads_no_event_twice() -> None:
     new = history.add(make.steps(6, first=4, attempt=2))
     asked: list[int] = []
     reads = history.read_run
-    history.read_run = lambda run, after, limit: (  # type: ignore[method-assign]
-        asked.append(after) or reads(run, after, limit)  # type: ignore[func-returns-value]
+    history.read_run = lambda run, after, limit, upto=None: (  # type: ignore[method-assign]
+        asked.append(after) or reads(run, after, limit, upto)  # type: ignore[func-returns-value]
     )
 
     (page,) = made.pages(make.RUN, attempt=None, after=end, upto=new[-1].position)
