@@ -258,9 +258,49 @@ class Reporter:
             paddingShare=padding_share,
         )
 
-    def memory(self, peak_bytes: Mapping[str, int], *, step: int | None = None) -> None:
-        """Peak bytes of each device so far; a device that was not measured is left out."""
-        self._append("memory", step=step, peakBytes=dict(peak_bytes))
+    def memory(
+        self,
+        peak_bytes: Mapping[str, int],
+        *,
+        step: int | None = None,
+        breakdown: Mapping[str, object] | None = None,
+    ) -> None:
+        """Peak bytes of each device so far; a device that was not measured is left out.
+
+        ``breakdown`` says what held the device in ``step``, which reserved the most so far.
+        """
+        self._append("memory", step=step, peakBytes=dict(peak_bytes), breakdown=breakdown)
+
+    def start_check(
+        self,
+        name: str,
+        value: float,
+        *,
+        warn: float,
+        refuse: float,
+        unit: str | None = None,
+        seconds: float = 0.0,
+    ) -> Literal["passed", "warned", "refused"]:
+        """Something was checked before the first update; what comes of it by its limits.
+
+        ``value`` may be as far as a limit. Where ``warn`` is above ``refuse``, less is worse, else
+        more is. A value that is no number is refused. Whoever gets ``refused`` ends the worker.
+        """
+        sign = -1 if warn > refuse else 1
+        verdict: Literal["passed", "warned", "refused"] = "refused"
+        if sign * value <= sign * refuse:
+            verdict = "passed" if sign * value <= sign * warn else "warned"
+        self._append(
+            "startCheck",
+            name=name[:200],
+            value=_number(value),
+            warnLimit=_number(warn),
+            refuseLimit=_number(refuse),
+            unit=unit,
+            seconds=seconds,
+            verdict=verdict,
+        )
+        return verdict
 
     def refused(self, reason: str) -> None:
         """The inputs were read and will not be trained on; exit with 65 after it."""

@@ -224,7 +224,7 @@ class Keeper:
 
     # -- what is left over
 
-    def sweep(self, run_id: str) -> int:
+    def sweep(self, run_id: str, *, principal: str) -> int:
         """Give up what the plan's keep counts leave over, and delete what nothing refers to.
 
         Safe to repeat, also after a crash in between. Answers the bytes that are free now.
@@ -235,7 +235,7 @@ class Keeper:
                 lambda state, stamp: snapshots.sweep_snapshots(
                     state, stamp, held=self._branches.held()
                 ),
-                principal=PRINCIPAL,
+                principal=principal,
             )
             return self._delete_swept(run_id)
 

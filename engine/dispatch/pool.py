@@ -41,6 +41,11 @@ class DevicePool:
         with self._lock:
             return tuple(slot for slot in self.slots if slot not in self._holders)
 
+    def holders(self) -> dict[str, str]:
+        """The run that holds each slot which is not free."""
+        with self._lock:
+            return dict(self._holders)
+
     def shortage(self, count: int) -> str:
         """A sentence that says what ``count`` devices are waited for, and who holds them."""
         with self._lock:

@@ -244,6 +244,25 @@ class Sim:
     def _line(self, said: Instruction) -> None:
         self._report.line(said["line"])
 
+    def _start_check(self, said: Instruction) -> None:
+        if not self._plan["execution"].get("startChecks", True):  # older plans have no such field
+            return
+        check = said["startCheck"]
+        verdict = self._report.start_check(
+            check["name"],
+            float(check["value"]),
+            warn=float(check["warnLimit"]),
+            refuse=float(check["refuseLimit"]),
+            unit=check.get("unit"),
+            seconds=said.get("seconds", 0.0),
+        )
+        if verdict == "refused":
+            self._report.refused(
+                f"the start check {check['name']} found {check['value']}, and its limit is "
+                f"{check['refuseLimit']}; the script of this run says so"
+            )
+            sys.exit(REFUSED)
+
     def _refuse(self, said: Instruction) -> NoReturn:
         self._report.refused(said["refuse"])
         sys.exit(REFUSED)
@@ -293,6 +312,7 @@ _ACTIONS: dict[str, Callable[[Sim, Instruction], None]] = {
     "model": Sim._model,
     "silence": Sim._silence,
     "line": Sim._line,
+    "startCheck": Sim._start_check,
     "refuse": Sim._refuse,
     "crash": Sim._crash,
 }

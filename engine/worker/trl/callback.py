@@ -7,18 +7,18 @@ with what it measured, and where it is due an evaluation with a second ``on_log`
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any
 
 from transformers import TrainerCallback
 
 from engine.client import Reporter
-from engine.worker.trl import memory
 from engine.worker.trl.facts import FRESH, Progress
+from engine.worker.trl.memory import GROWTH, Meter
 from engine.worker.trl.norms import AdapterNorms, clip_factor
 
 _TOKENS = {"num_tokens", "eval_num_tokens"}
-_GROWTH = 1.05  # a peak is worth another line when it grew by this factor
 
 
 class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no types
@@ -42,6 +42,7 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         self._reporter = reporter
         self._validates = validates
         self._announce = announce
+        self.meter: Meter
         self._norms: AdapterNorms
         self._normed: dict[str, float] = {}
         self._said: set[str] = set()  # names that the newest step has a number for
@@ -54,21 +55,25 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         model = kwargs["model"]
         self._norms = AdapterNorms(each for each in model.parameters() if each.requires_grad)
         total = state.max_steps - self._base_step
+        self.meter = Meter(model, kwargs["optimizer"])
         self._announce(model, kwargs["optimizer"], total)
         self._reporter.training(total_steps=total)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """The first micro-batch of a step goes in."""
         self._began = time.monotonic()
+        self.meter.begin_step()
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Gradients are clipped, weights are old."""
+        self.meter.end_passes()
         self._norms.before_step()
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Weights are new."""
         self._normed = self._norms.after_step()
         self._seconds = time.monotonic() - self._began
+        self.meter.end_step(self._step(state) + 1)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Validate as the steps of this run say, and after the last one in any case."""
@@ -115,12 +120,24 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         further = {name: value for name, value in measured.items() if name not in self._said}
         self._reporter.step(step, further)
 
-    def _report_memory(self, step: int) -> None:
+    def forward(self) -> AbstractContextManager[None]:
+        """What a forward pass is made in, so that its memory is measured."""
+        return self.meter.forward()
+
+    def report_last_memory(self, step: int) -> None:
+        """Say the peak of the whole attempt, and what held it where that was not said yet."""
+        self._report_memory(step, growth=1.0)
+
+    def _report_memory(self, step: int, *, growth: float = GROWTH) -> None:
         """Say the peak after the first step, and again when it has grown noticeably."""
-        now = memory.peak_bytes()
-        if any(peak > self._peak_bytes.get(name, 0) * _GROWTH for name, peak in now.items()):
-            self._peak_bytes = now
+        now, most = self.meter.peak_bytes(), self.meter.news(growth=growth)
+        if most is not None:
+            self._reporter.memory(now, step=most.step, breakdown=most.breakdown)
+        elif any(peak > self._peak_bytes.get(name, 0) * growth for name, peak in now.items()):
             self._reporter.memory(now, step=step)
+        else:
+            return
+        self._peak_bytes = now
 
 
 def _is_number(value: object) -> bool:

@@ -26,6 +26,7 @@ import contextlib
 import copy
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,16 @@ from engine.errors import StoppedError
 from engine.prepare.preparation import Prepared
 from engine.prepare.tokens import Fit, TokenRows
 from engine.worker.start import Start
-from engine.worker.trl import base, config, facts, folders, memory, restoring, snapshots
+from engine.worker.trl import (
+    base,
+    checks,
+    config,
+    facts,
+    folders,
+    restoring,
+    room,
+    snapshots,
+)
 from engine.worker.trl.branching import BeginSchedule, TakeWeights
 from engine.worker.trl.callback import ReportSteps
 from engine.worker.trl.errors import NothingLeftError
@@ -77,7 +87,7 @@ def train(
     reporter.stage("loading the model")
     tokenizer = data.recipe.tokenizer
     model = base.load_model(plan.base_model, plan.config)
-    base.check_vocabulary(plan.base_model, model, [training, *([validation] if validation else [])])
+    _check_vocabulary(plan, data, model, reporter)
     digest = base.digest(model)
     _go_on(requests)
 
@@ -106,6 +116,7 @@ def train(
         peft_config=LoraConfig(**adapter),
         callbacks=[steps],
     )
+    trainer.around_forward = steps.forward
     writer = facts.writer(
         plan, arguments, trainer.model, base_model_digest=digest, rows=training.digest()
     )
@@ -133,16 +144,18 @@ def train(
     )
     trainer.add_callback(saves)
     folder = _take_up(taken, trainer, reporter, writer=writer, order=order, rows=training)
+    sizes = room.sizes(trainer.model.parameters(), beside.values())
+    _check_start(trainer, plan, reporter, rows=training, sizes=sizes, made=begins.step)
     with contextlib.suppress(NothingLeftError):
         trainer.train(resume_from_checkpoint=folder)
     _report_fit(reporter, data.fit, padding_share=trainer.padding_share())
-    reporter.memory(memory.peak_bytes(), step=trainer.step)
+    steps.report_last_memory(trainer.step)
     if saves.has_stopped:
         raise StoppedError
 
     reporter.stage("saving the model")
-    made = folders.write(output / "model", snapshots.weights(trainer.model, beside))
-    _register(reporter, made, step=trainer.step)
+    weights = snapshots.weights(trainer.model, beside)
+    _register(reporter, folders.write(output / "model", weights), step=trainer.step)
     reporter.completed()
 
 
@@ -150,6 +163,7 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]  # the library has no 
     """SFTTrainer that knows which updates are this run's, and how much of them was padding."""
 
     schedule_at_start: dict[str, Any]
+    around_forward: Callable[[], AbstractContextManager[None]]
 
     _real: torch.Tensor | int = 0  # on the device: adding there waits for nothing
     _cells = 0
@@ -186,6 +200,11 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]  # the library has no 
             self._look = None
         return super().training_step(model, inputs, *args, **kwargs)
 
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        """The loss, while what it keeps for the backward pass is measured."""
+        with self.around_forward():
+            return super().compute_loss(*args, **kwargs)
+
     def progress(
         self, next_rows: tuple[int, ...], *, loss_sum: float, owes_validation: bool
     ) -> Progress:
@@ -203,6 +222,44 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]  # the library has no 
     def padding_share(self) -> float | None:
         """The share of all trained batches that was padding; None before the first."""
         return 1 - int(self._real) / self._cells if self._cells else None
+
+
+def _check_vocabulary(plan: Plan, data: Prepared, model: Any, reporter: Reporter) -> None:
+    """Refuse tokens that the model has no embedding for.
+
+    Raises:
+        RefusalError: there is one among the rows, or the tokenizer would make one.
+    """
+    parts = [data.training, *([data.validation] if data.validation else [])]
+    tokenizer = data.recipe.tokenizer
+    if plan.execution.start_checks:
+        checks.run(reporter, [lambda: checks.vocabulary(plan.base_model, tokenizer, model, parts)])
+    base.check_vocabulary(plan.base_model, model, parts)
+
+
+def _check_start(
+    trainer: MeasuringTrainer,
+    plan: Plan,
+    reporter: Reporter,
+    *,
+    rows: TokenRows,
+    sizes: room.Sizes,
+    made: int,
+) -> None:
+    """Look whether the training can go well after ``made`` updates; its model, before the first.
+
+    Raises:
+        RefusalError: it cannot.
+    """
+    total, folder = room.total_steps(plan.config, len(rows)), Path(trainer.args.output_dir)
+    if not plan.execution.start_checks or made >= total:
+        return
+    reporter.stage("checking the start")
+    planned = room.planned_bytes(plan.execution, sizes, made=made, total=total)
+    due = [lambda: room.check(folder, sizes, planned=planned)]
+    if made == 0:
+        due += checks.of_model(trainer, rows, dtype=plan.config.model.dtype, folder=folder)
+    checks.run(reporter, due)
 
 
 def _register(reporter: Reporter, folder: Path, *, step: int) -> None:
