@@ -7,16 +7,19 @@ from importlib.metadata import version
 from fastapi import Depends, FastAPI
 
 from api import problems
+from api.access import require
 from api.auth import OwnNames
 from api.queries import refuse_unknown_names
 from api.routes import (
     annotations,
     audit,
     branches,
+    capacity,
     compare,
     datasets,
     events,
     exchange,
+    imports,
     logs,
     metrics,
     reports,
@@ -26,6 +29,7 @@ from api.routes import (
     snapshots,
     sql,
     tensorboard,
+    tokens,
 )
 from api.service import Service
 from api.settings import Settings
@@ -49,7 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
         title="trainledger",
         version=version("trainledger"),
         lifespan=lifespan,
-        dependencies=[Depends(refuse_unknown_names)],
+        dependencies=[Depends(require), Depends(refuse_unknown_names)],
         openapi_url=None,  # nor its pages: they load scripts from elsewhere, and ask for no token
     )
     if settings.is_local:
@@ -57,6 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     for module in (
         runs,
+        imports,
         annotations,
         settings_of_run,
         compare,
@@ -71,6 +76,8 @@ def create_app(settings: Settings) -> FastAPI:
         audit,
         exchange,
         sql,
+        tokens,
+        capacity,
         server,
     ):
         app.include_router(module.router)

@@ -1,6 +1,5 @@
-"""Who asks: a bearer token for people and programs, and one for the runner of each attempt."""
+"""What a request brings: its token, and the name that it was sent to; and files of tokens."""
 
-import hmac
 import os
 import secrets
 from pathlib import Path
@@ -10,10 +9,10 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.problems import FOREIGN_HOST, UNAUTHORIZED, ProblemError, document
+from api.problems import FOREIGN_HOST, document
 from api.settings import LOOPBACK
 
-PRINCIPAL = "operator"  # the owner of the token file may do everything
+PRINCIPAL = "operator"  # the owner of the home: whoever can read its token file
 
 
 def token_file(path: Path) -> str:
@@ -34,21 +33,6 @@ def bearer(request: Request) -> str:
     """The token that the request carries; empty where it carries none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def require(request: Request) -> str:
-    """The principal who asks.
-
-    Raises:
-        ProblemError: the token is missing or wrong.
-    """
-    expected: str = request.app.state.service.token
-    if not hmac.compare_digest(bearer(request).encode(), expected.encode()):
-        raise ProblemError(
-            UNAUTHORIZED,
-            "the request carries no token that is known here",
-        )
-    return PRINCIPAL
 
 
 class OwnNames:

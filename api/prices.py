@@ -136,7 +136,7 @@ def _sentence(error: ValidationError) -> str:
 def money(
     record: Mapping[str, Any], prices: Sequence[Price], *, profile: str = ""
 ) -> dict[str, Any] | None:
-    """What all attempts of a run cost; None where the price of one of them is not known.
+    """What all attempts of a run cost; None where the price or time of one of them is not known.
 
     An attempt has the price that was valid when its devices were claimed. ``profile`` is that of
     the devices, their kind where it is empty.
@@ -146,9 +146,9 @@ def money(
     amounts, parts = [], []
     for attempt in record["attempts"]:
         price = _valid(ours, datetime.fromisoformat(attempt["openedAt"]))
-        if price is None:
-            return None
         seconds = attempt["cost"]["deviceSeconds"]
+        if price is None or seconds is None:
+            return None
         amounts.append(Decimal(str(seconds)) / SECONDS_PER_HOUR * price.per_hour)
         parts.append(
             {

@@ -20,7 +20,9 @@ from ledger.errors import (
     FencedError,
     GapError,
     LedgerError,
+    NameTakenError,
     NotFoundError,
+    NoTokenError,
     PlanError,
     RefusedError,
     TokenReusedError,
@@ -53,7 +55,14 @@ UNAUTHORIZED = Problem(
     "unauthorized",
     401,
     "Who asks is not known",
-    "send the token of the server's home folder: Authorization: Bearer …",
+    "send the token of the server's home, or one that was made for you and has neither expired nor "
+    "been revoked: Authorization: Bearer …, or --token and --context of trainledger",
+)
+FORBIDDEN = Problem(
+    "forbidden",
+    403,
+    "The role does not allow it",
+    "docs/access.md says what each role may do",
 )
 NO_SUCH_PAGE = Problem(
     "no-such-page", 404, "Nothing has this address", "docs/http.md has every address"
@@ -135,6 +144,10 @@ PROBLEMS: dict[type[Exception], Problem] = {
     RefusedError: Problem(
         "refused", 409, "The rules of the run do not allow it now", "look at the phase of the run"
     ),
+    NoTokenError: Problem("token-not-found", 404, "There is no such token", NoTokenError.HINT),
+    NameTakenError: Problem(
+        "token-name-taken", 409, "A token of this name is in use", "choose another name"
+    ),
     NotFoundError: Problem("run-not-found", 404, "There is no such run", NotFoundError.HINT),
     CorruptError: Problem(
         "ledger-corrupt",
@@ -180,6 +193,7 @@ ALL = (
     *PROBLEMS.values(),
     FOREIGN_HOST,
     UNAUTHORIZED,
+    FORBIDDEN,
     NO_SUCH_PAGE,
     ATTEMPT_NOT_FOUND,
     SNAPSHOT_NOT_FOUND,
@@ -207,11 +221,13 @@ class ProblemError(Exception):
         self.more = more or {}
 
 
+TOLD: tuple[type[Exception], ...] = (*PROBLEMS, ProblemError)  # with a sentence of their own
+
+
 def install(app: FastAPI) -> None:
     """Have every error of ``app`` answered as a problem document."""
-    for kind in PROBLEMS:
+    for kind in TOLD:
         app.add_exception_handler(kind, _ours)
-    app.add_exception_handler(ProblemError, _raised)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _internal)
@@ -239,7 +255,9 @@ def document(
 
 
 def of(error: Exception, request: Request) -> Json:
-    """The answer for one of ``PROBLEMS``."""
+    """The answer for one of ``PROBLEMS``, or for a ``ProblemError``."""
+    if isinstance(error, ProblemError):
+        return document(error.problem, request, str(error), error.hint, error.more)
     problem = next(PROBLEMS[kind] for kind in type(error).__mro__ if kind in PROBLEMS)
     more: dict[str, Any] = {}
     if isinstance(error, PlanError):
@@ -255,11 +273,6 @@ def of(error: Exception, request: Request) -> Json:
 
 def _ours(request: Request, error: Exception) -> Json:
     return of(error, request)
-
-
-def _raised(request: Request, error: Exception) -> Json:
-    assert isinstance(error, ProblemError)
-    return document(error.problem, request, str(error), error.hint, error.more)
 
 
 def _invalid(request: Request, error: Exception) -> Json:

@@ -37,6 +37,7 @@ from ledger.ledger import Ledger
 from ledger.plan import CommandEngine
 from ledger.seals import Sealer
 from ledger.store.sqlite import Database, SQLiteRecorder
+from ledger.tokens import Tokens
 from projections import wire
 from projections.documents import Documents
 from projections.follow import Follower
@@ -107,6 +108,7 @@ class Service:
             clock=utc_now,
             monotonic=time.monotonic,
         )
+        self.tokens = Tokens(self.ledger, clock=utc_now)
         self.hub = Hub(self.ledger)
         self.auditor = Auditor(
             audit.Parts(self.ledger, self.documents, self.warehouse, self.followers, self.catch_up)
@@ -161,8 +163,8 @@ class Service:
 
     # -- what routes ask
 
-    def check(self, document: Any) -> plans.Plan:
-        """The plan that ``document`` says, if this server can carry it out.
+    def check(self, document: Any, *, role: str) -> plans.Plan:
+        """The plan that ``document`` says, if this server can carry it out for who has ``role``.
 
         Raises:
             PlanError: it cannot.
@@ -173,9 +175,8 @@ class Service:
             raise PlanError(
                 [f"execution.devices is {devices}, and this server has {slots}"],
             )
-        allowed = self.settings.is_local or self.settings.allow_command_engine
-        if isinstance(plan.engine, CommandEngine) and not allowed:
-            raise PlanError(["engine.command is not allowed on a server that others can reach"])
+        if isinstance(plan.engine, CommandEngine) and not self.settings.allow_command_engine:
+            _check_command(role, is_local=self.settings.is_local)
         return plan
 
     def find(self, prefix: str) -> RunId:
@@ -211,11 +212,12 @@ class Service:
         record = self.documents.get(run_id, attempt)
         if record is None:
             raise NotFoundError(f"there is no run {run_id}", NotFoundError.HINT)
+        return self.priced(record) | {"liveness": self.dispatcher.liveness(run_id), "asOf": None}
+
+    def priced(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record with what the run cost in money, by the price book as it is now."""
         paid = money(record, self.prices.prices(), profile=self.settings.device_profile)
-        return record | {
-            "cost": record["cost"] | {"money": paid},
-            "liveness": self.dispatcher.liveness(run_id),
-        }
+        return record | {"cost": record["cost"] | {"money": paid}}
 
     def attempt(self, run_id: str, number: int | None = None) -> int:
         """The number of an attempt that there is; the newest one where none is asked for.
@@ -311,6 +313,19 @@ class Service:
             ),
             {"name": "price book", "ok": fault is None, "detail": fault or "works"},
         ]
+
+
+def _check_command(role: str, *, is_local: bool) -> None:
+    """Refuse a program for whom it would be a way to more: it reads what the server can read."""
+    if not is_local:
+        raise PlanError(["engine.command is not allowed on a server that others can reach"])
+    if role != "operator":
+        raise PlanError(
+            [
+                f"engine.command needs the role operator here, not {role}, unless the server's "
+                "setting allow_command_engine is on"
+            ]
+        )
 
 
 def _may_begin_an_id(prefix: str, length: int) -> bool:

@@ -85,7 +85,8 @@ class Settings(BaseSettings):
     )
     allow_command_engine: bool = Field(
         default=False,
-        description="Let plans bring their own program although others than this machine may ask.",
+        description="Let plans bring their own program although others than this machine may ask, "
+        "and although a submitter asks, who is no operator.",
     )
 
     @classmethod

@@ -5,7 +5,7 @@ Imports httpx2, which takes 0.2 s: load it late.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,11 @@ class Client:
 
     def post_and_wait(self, path: str, body: Json | None = None, **parameters: Any) -> Json:
         """The JSON answer to a POST that may take as long as it needs."""
+        return _checked(self._request("POST", path, parameters=parameters, body=body, patient=True))
+
+    def post_lines(self, path: str, lines: Sequence[str], **parameters: Any) -> Json:
+        """The JSON answer to a POST of lines, which may take as long as it needs."""
+        body = "\n".join(lines)
         return _checked(self._request("POST", path, parameters=parameters, body=body, patient=True))
 
     def info(self) -> Json:
@@ -144,17 +149,19 @@ class Client:
         path: str,
         *,
         parameters: Json,
-        body: Json | None = None,
+        body: Json | str | None = None,
         patient: bool = False,
     ) -> httpx2.Response:
         limit = self._settings.request_timeout
+        content = json.dumps(body, allow_nan=False) if isinstance(body, dict) else body
+        kind = "application/jsonl" if isinstance(body, str) else "application/json"
         with self._reach(method, path):
             return self._http.request(
                 method,
                 self.url + path,
                 params=_stated(parameters),
-                content=None if body is None else json.dumps(body, allow_nan=False),
-                headers=self._headers() | {"Content-Type": "application/json"},
+                content=content,
+                headers=self._headers() | {"Content-Type": kind},
                 timeout=httpx2.Timeout(limit, read=None if patient else limit),
             )
 

@@ -15,11 +15,12 @@ class Fields(NamedTuple):
 
 
 _RECORD = (
-    *("runId", "project", "name", "description", "labels", "origin", "method", "baseModel"),
+    *("runId", "project", "name", "description", "labels", "origin", "imported", "method"),
+    "baseModel",
     *("dataset", "datasetRows", "validationRows", "phase", "waitingFor", "stage", "pause"),
     *("progress", "observedStep", "savedStep", "saved", "failure", "results", "cost", "timing"),
     *("memory", "dataFit", "latest", "attempts", "settings", "stated", "submittedAt"),
-    *("submissionId", "position", "liveness"),
+    *("submissionId", "position", "liveness", "asOf"),
 )
 _EVENT = (
     *("position", "runId", "kind", "at", "attempt", "phase", "terminal", "failure", "step"),
@@ -35,7 +36,17 @@ _BRANCH = (
     *("submissionId", "childRunId", "snapshotId", "sourceStep", "restore", "steps", "state"),
     *("refusal", "configName", "description", "configHash", "requestedAt", "position"),
 )
+_TOKEN = (
+    *("tokenId", "name", "principal", "role", "status", "createdAt", "createdBy", "expiresAt"),
+    *("revokedAt", "revokedBy"),
+)
 _PHASE = Fields(("runId", "phase"))
+_IMPORTED = Fields(
+    (
+        *("runId", "submissionId", "created", "phase", "position", "steps", "validations", "file"),
+        *("sha256", "beside", "loss", "leftOut", "replaced"),
+    )
+)
 _HOME = Fields(("home", "events", "snapshots", "position", "openRuns"))
 
 FIELDS = {
@@ -116,7 +127,12 @@ FIELDS = {
     ),
     "audit replay": Fields(("position", "into")),
     "audit keygen": Fields(("publicKey", "file")),
+    "tokens create": Fields((*_TOKEN, "token")),
+    "tokens list": Fields(_TOKEN, rows=("tokens",)),
+    "tokens revoke": Fields(_TOKEN),
+    "tokens whoami": Fields(("principal", "role", "tokenId", "expiresAt")),
     "config list": Fields(("name", "url", "tokenFile", "current"), rows=("contexts",)),
+    "capacity": Fields(("devices", "waiting")),
     "info": Fields(
         (
             *("version", "backend", "home", "position", "projections", "devices", "ready"),
@@ -125,7 +141,11 @@ FIELDS = {
     ),
     "sql": Fields((), rows=("rows",)),
     "export": Fields(("position", "events", "views", "snapshots", "into")),
-    "import": _HOME,
+    "import ledger": _HOME,
+    "import trainer-state": _IMPORTED,
+    "import trainer-log": _IMPORTED,
+    "import tensorboard": _IMPORTED,
+    "import csv": _IMPORTED,
     "backup": Fields(("file", "sizeBytes")),
     "restore": _HOME,
 }

@@ -9,10 +9,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cli import terminal
 from cli.errors import CommandError, Exit
@@ -30,9 +31,11 @@ _NONE = Fields(())
 class Habits(typer.Typer):
     """A group of commands that all have the same habits."""
 
-    def __init__(self, summary: str) -> None:
+    def __init__(self, summary: str, *, usual: str | None = None) -> None:
+        """``usual``: the command that is meant where a folder stands in the place of one."""
         super().__init__(
             help=summary,
+            cls=TyperGroup if usual is None else _with_usual(usual),
             no_args_is_help=True,
             add_completion=False,
             rich_markup_mode=None,  # rich alone takes longer than all the rest
@@ -50,6 +53,17 @@ class Habits(typer.Typer):
             return function
 
         return register
+
+
+def _with_usual(command: str) -> type[TyperGroup]:
+    """A group that takes a folder alone for the argument of ``command``."""
+
+    class _Group(TyperGroup):
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            is_folder = self.get_command(ctx, args[0]) is None and Path(args[0]).is_dir()
+            return super().resolve_command(ctx, [command, *args] if is_folder else args)
+
+    return _Group
 
 
 def begin(  # noqa: PLR0913, PLR0917 (one for each option)

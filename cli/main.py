@@ -12,11 +12,16 @@ from cli.commands.audit.receipt import show_receipt
 from cli.commands.audit.replay import replay
 from cli.commands.audit.verify import verify
 from cli.commands.backup import back_up
+from cli.commands.capacity import show_capacity
 from cli.commands.completion import complete, completion
 from cli.commands.config import list_contexts, set_context, use_context
 from cli.commands.datasets import check
 from cli.commands.export import export_ledger
-from cli.commands.import_ import import_ledger
+from cli.commands.imports.ledger import import_ledger
+from cli.commands.imports.table import import_csv
+from cli.commands.imports.tensorboard import import_tensorboard
+from cli.commands.imports.trainer_log import import_trainer_log
+from cli.commands.imports.trainer_state import import_trainer_state
 from cli.commands.info import show_info
 from cli.commands.restore import restore
 from cli.commands.runs.ancestry import show_ancestry
@@ -49,6 +54,10 @@ from cli.commands.snapshots.pin import pin
 from cli.commands.snapshots.sweep import sweep
 from cli.commands.snapshots.unpin import unpin
 from cli.commands.sql import sql
+from cli.commands.tokens.create import create_token
+from cli.commands.tokens.list import list_tokens
+from cli.commands.tokens.revoke import revoke_token
+from cli.commands.tokens.whoami import show_asker
 from cli.errors import EXIT_CODES, ClosedPipeError, CommandError, Exit
 from cli.habits import Habits, begin
 
@@ -66,13 +75,17 @@ snapshots = Habits("What runs saved, and how long it is kept.")
 datasets = Habits("Rows to train on.")
 server = Habits("The server of this account's own home.")
 audit = Habits("Whether the ledger is what was once written.")
+imports = Habits("Runs of other trackers, and whole ledgers, from files.", usual="ledger")
+tokens = Habits("Who may ask the service for what.")
 config = Habits("Services that have a name, and which of them is used.")
 app.add_typer(runs, name="runs")
 app.add_typer(snapshots, name="snapshots")
 app.add_typer(datasets, name="datasets")
 app.add_typer(server, name="server")
 app.add_typer(audit, name="audit")
+app.add_typer(tokens, name="tokens")
 app.add_typer(config, name="config")
+app.add_typer(imports, name="import")
 
 runs.command("start", epilog=_EPILOG)(start)
 runs.command("list")(list_runs)
@@ -104,6 +117,11 @@ server.command("start")(start_server)
 server.command("stop")(stop_server)
 server.command("status")(server_status)
 server.command("logs")(server_logs)
+imports.command("ledger")(import_ledger)
+imports.command("trainer-state")(import_trainer_state)
+imports.command("trainer-log")(import_trainer_log)
+imports.command("tensorboard")(import_tensorboard)
+imports.command("csv")(import_csv)
 audit.command("verify")(verify)
 audit.command("log")(show_log)
 audit.command("receipt")(show_receipt)
@@ -111,13 +129,17 @@ audit.command("replay")(replay)
 audit.command("keygen")(make_key)
 app.command("sql", epilog=_EPILOG)(sql)
 app.command("export")(export_ledger)
-app.command("import")(import_ledger)
 app.command("backup")(back_up)
 app.command("restore")(restore)
+tokens.command("create")(create_token)
+tokens.command("list")(list_tokens)
+tokens.command("revoke")(revoke_token)
+tokens.command("whoami")(show_asker)
 config.command("use")(use_context)
 config.command("list")(list_contexts)
 config.command("set")(set_context)
 app.command("info")(show_info)
+app.command("capacity")(show_capacity)
 app.command("completion")(completion)
 app.callback(epilog=_EPILOG)(begin)
 

@@ -38,6 +38,14 @@ class Restore(StrEnum):
     TRAINING_STATE = "trainingState"
 
 
+class Role(StrEnum):
+    """What somebody may do with a token."""
+
+    READER = "reader"
+    SUBMITTER = "submitter"
+    OPERATOR = "operator"
+
+
 RunId = Annotated[
     str,
     typer.Argument(
@@ -105,6 +113,16 @@ AttemptNumber = Annotated[
     int | None,
     typer.Option(
         "--attempt", min=1, metavar="N", help="Of this attempt, not of the newest that wrote it."
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="POSITION|TIME",
+        help="As it was then: at a position of the ledger, or at a time such as "
+        "2026-11-29T18:00:00Z (UTC without a zone).",
+        show_default=False,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Do not ask for confirmation.")]

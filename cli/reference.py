@@ -60,7 +60,8 @@ token_file = "~/lab.token"  # relative to this file
 What an option says goes before the environment (`TRAINLEDGER_URL`, `TRAINLEDGER_TOKEN`,
 `TRAINLEDGER_CONTEXT`), that before the context, and that before the default, which is the server of
 this home. With `--context` the URL and the token of the environment play no part. The token of a
-context is shown to the service of that context and to no other.
+context is shown to the service of that context and to no other. [access.md](access.md) says how one
+gets a token, and what it allows.
 """
 
 

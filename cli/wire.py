@@ -30,3 +30,14 @@ def snapshot_path(snapshot_id: str, rest: str = "") -> str:
     if not snapshot_id:
         raise CommandError("a snapshot is named by its id, or by 4 digits of it", Exit.USAGE)
     return f"/v1/snapshots/{quote(snapshot_id, safe='')}{rest}"
+
+
+def token_path(which: str, rest: str = "") -> str:
+    """Where the service has a token.
+
+    Raises:
+        CommandError: neither name nor id is said.
+    """
+    if not which:
+        raise CommandError("a token is named by its name or its id", Exit.USAGE)
+    return f"/v1/tokens/{quote(which, safe='')}{rest}"

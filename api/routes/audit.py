@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from api import receipt
-from api.routes.runs import Principal
+from api.access import Principal
 from api.routes.service import service_of
 from api.wire import Json
 from ledger import signing

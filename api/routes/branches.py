@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from api.access import Principal, asker_of
 from api.problems import SNAPSHOT_NOT_FOUND, SUBMISSION_NOT_FOUND, ProblemError
 from api.routes.metrics import columns
-from api.routes.runs import Position, Principal
+from api.routes.runs import Position
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json, origin
@@ -84,7 +85,7 @@ def branch_run(
     with _snapshots_by_name():
         if not service.ledger.stream(submission_stream(token)):
             child = service.branches.preview(asked)
-            service.check(child.plan)
+            service.check(child.plan, role=asker_of(request).role)
             if dry_run:
                 return Json(_previewed(service, child, asked.steps))
         state, is_new = service.branches.request(asked, token=token, principal=principal)

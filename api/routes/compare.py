@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from api.access import Principal
 from api.problems import NOT_COMPARABLE, ProblemError
-from api.routes.runs import Principal
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json

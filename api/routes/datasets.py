@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.routes.runs import Principal
+from api.access import Principal
 from api.routes.service import service_of
 from api.wire import Json
 from ledger.plan import Config, Label

@@ -8,7 +8,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from api import problems
-from api.routes.runs import Position, Principal
+from api.access import Principal, check_again
+from api.routes.runs import Position
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import dump, kind, tell
@@ -40,7 +41,7 @@ async def read_events(
     found = await run_in_threadpool(service.find, run_id)
     is_sse = SSE in accept
     start = last_event_id if last_event_id is not None else after
-    stream = _stream(service, found, start, follow=follow, is_sse=is_sse)
+    stream = _stream(request, found, start, follow=follow, is_sse=is_sse)
     return StreamingResponse(
         _to_its_end(stream, request, is_sse=is_sse),
         media_type=SSE if is_sse else "application/jsonl",
@@ -49,13 +50,19 @@ async def read_events(
 
 
 async def _stream(
-    service: Service, run_id: str, after: int, *, follow: bool, is_sse: bool
+    request: Request, run_id: str, after: int, *, follow: bool, is_sse: bool
 ) -> AsyncIterator[bytes]:
-    """What a follower reads; an empty line or comment every few seconds shows that we are there."""
+    """What a follower reads; an empty line or comment every few seconds shows that we are there.
+
+    Raises:
+        ProblemError: the token that the follower came with counts no more.
+    """
+    service = service_of(request)
     write, heartbeat = (_sse, b":\n\n") if is_sse else (_line, b"\n")
     has_ended = await _has_ended(service, run_id)  # before reading: a later end is read below
     while True:
         seen = service.ledger.position()  # before reading: what comes meanwhile wakes us again
+        check_again(request)
         page = await run_in_threadpool(service.ledger.read_run, run_id, after, PAGE)
         end = next((n for n, each in enumerate(page) if type(each.event) in ENDS), None)
         if follow and end is not None:  # what becomes of its snapshots later is no news of the run
@@ -78,7 +85,7 @@ async def _to_its_end(
     try:
         async for part in stream:
             yield part
-    except tuple(problems.PROBLEMS) as error:
+    except problems.TOLD as error:
         said = bytes(problems.of(error, request).body)
         yield b"event: problem\ndata: %s\n\n" % said if is_sse else said + b"\n"
 

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import StreamingResponse
 
+from api.access import Principal
 from api.archive import TAR
 from api.routes.events import NO_BUFFERING
-from api.routes.runs import Principal
 from api.routes.service import service_of
 
 router = APIRouter(prefix="/v1")

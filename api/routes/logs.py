@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from api.access import Principal, still_counts
 from api.logs import WorkerLog
 from api.routes.events import NO_BUFFERING
-from api.routes.runs import Attempt, Principal
+from api.routes.runs import Attempt
 from api.routes.service import service_of
 from api.service import Service
 
@@ -40,21 +41,23 @@ async def read_logs(
     number = await run_in_threadpool(service.attempt, found, attempt)
     log = WorkerLog(service.attempts, found, number, tail=tail)
     return StreamingResponse(
-        _stream(service, log, run_id=found, attempt=number, follow=follow),
+        _stream(request, log, run_id=found, attempt=number, follow=follow),
         media_type=TEXT,
         headers=AS_TEXT,
     )
 
 
 async def _stream(
-    service: Service, log: WorkerLog, *, run_id: str, attempt: int, follow: bool
+    request: Request, log: WorkerLog, *, run_id: str, attempt: int, follow: bool
 ) -> AsyncIterator[bytes]:
-    """The blocks of a log; a follower gets them until the attempt is closed."""
+    """The blocks of a log; a follower gets them until the attempt is closed, or the token ends."""
+    service = service_of(request)
     try:
         is_over = False
         while not is_over:
             is_closed = await run_in_threadpool(_is_closed, service, run_id, attempt)
             is_over = is_closed or not follow or service.hub.is_stopping
+            is_over = is_over or not still_counts(request)
             left = await run_in_threadpool(log.left)  # after looking: all that it printed is there
             while left > 0 and (block := await run_in_threadpool(log.read, left)):
                 left -= len(block)

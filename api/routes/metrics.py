@@ -8,10 +8,13 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
-from api.routes.runs import Attempt, Principal
+from api import past
+from api.access import Principal
+from api.routes.runs import AsOf, Attempt
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json
+from ledger.moments import Moment
 from projections.warehouse import queries
 from projections.warehouse.apply import CORE
 from projections.warehouse.buckets import reduced
@@ -35,6 +38,7 @@ class Part(BaseModel):
     )
     first: int = Field(0, ge=0, le=LAST, alias="from", description="The lowest step.")
     last: int = Field(LAST, ge=0, le=LAST, alias="to", description="The highest step.")
+    as_of: AsOf = None
 
 
 class Page(Part):
@@ -54,10 +58,8 @@ def read_metrics(
     """The current series of a run; with ``limit``, its last steps only."""
     service = service_of(request)
     found = service.find(run_id)
-    if page.attempt is not None:
-        service.attempt(found, page.attempt)
-    _catch_up(service)
-    which: dict[str, Any] = {"superseded": page.superseded, "attempt": page.attempt}
+    moment = _reach(service, found, page.as_of, page.attempt)
+    which = {"superseded": page.superseded, "attempt": page.attempt} | _upto(moment)
     first, last, after = queries.page(
         service.warehouse,
         found,
@@ -69,12 +71,13 @@ def read_metrics(
     between = (first, last)
     said = {
         "runId": found,
-        "position": service.warehouse.position(),
+        "position": _position(service, moment),
         "steps": queries.metrics(
             service.warehouse, found, fields=names(page.fields), between=between, **which
         ),
         "validations": queries.validations(service.warehouse, found, between=between, **which),
         "next": after,
+        **past.said(moment),
     }
     return Response(orjson.dumps(said), media_type="application/json")
 
@@ -94,15 +97,17 @@ def read_buckets(
     """The current series of a run in few rows: the least, the greatest and the mean of each."""
     service = service_of(request)
     found = service.find(run_id)
-    _catch_up(service)
+    moment = _reach(service, found, asked.as_of)
     rows = reduced(
         service.warehouse,
         found,
         sorted(names(asked.fields) or CORE),
         buckets=asked.buckets,
         between=(asked.first, asked.last),
+        **_upto(moment),
     )
-    return Json({"runId": found, "position": service.warehouse.position(), "buckets": rows})
+    said = {"runId": found, "position": _position(service, moment), "buckets": rows}
+    return Json(said | past.said(moment))
 
 
 class File(Page):
@@ -118,10 +123,8 @@ def read_file(
     """The series of a run as a file: a row for each step, a column for each number."""
     service = service_of(request)
     found = service.find(run_id)
-    if asked.attempt is not None:
-        service.attempt(found, asked.attempt)
-    _catch_up(service)
-    which: dict[str, Any] = {"superseded": asked.superseded, "attempt": asked.attempt}
+    moment = _reach(service, found, asked.as_of, asked.attempt)
+    which = {"superseded": asked.superseded, "attempt": asked.attempt} | _upto(moment)
     between = (asked.first, asked.last)
     if asked.limit is not None:
         page = queries.page(
@@ -141,13 +144,14 @@ def read_series(
     request: Request,
     _: Principal,
     field: Annotated[str, Query(description="The engine's own name of the number.")] = "loss",
+    as_of: AsOf = None,
 ) -> Response:
     """One number of every current step, as two columns."""
     service = service_of(request)
     found = service.find(run_id)
-    _catch_up(service)
-    steps, values = queries.series(service.warehouse, found, field)
-    return columns({"runId": found, "field": field}, steps, values)
+    moment = _reach(service, found, as_of)
+    steps, values = queries.series(service.warehouse, found, field, **_upto(moment))
+    return columns({"runId": found, "field": field} | past.said(moment), steps, values)
 
 
 def columns(facts: dict[str, Any], steps: Steps, values: Values) -> Response:
@@ -163,6 +167,30 @@ def names(fields: list[str]) -> set[str] | None:
     return wanted or None
 
 
-def _catch_up(service: Service) -> None:
-    """Metrics may be ahead of the record, and are never behind it."""
+def _reach(
+    service: Service, run_id: str, as_of: str | None, attempt: int | None = None
+) -> Moment | None:
+    """The moment that is asked for, once it can be read; None: now.
+
+    Metrics may be ahead of the record, and are never behind it.
+
+    Raises:
+        LedgerError: it is no moment of the past, or the run did not exist then.
+        ProblemError: there is no such attempt, or was none then.
+    """
+    if as_of is not None:
+        moment = past.moment_of(service, as_of, "documents", "warehouse")
+        past.check(service, run_id, moment, attempt=attempt)
+        return moment
+    if attempt is not None:
+        service.attempt(run_id, attempt)
     service.catch_up("warehouse", service.ledger.position())
+    return None
+
+
+def _upto(moment: Moment | None) -> dict[str, Any]:
+    return {"upto": None if moment is None else moment.position}
+
+
+def _position(service: Service, moment: Moment | None) -> int:
+    return service.warehouse.position() if moment is None else moment.position

@@ -3,11 +3,12 @@
 import secrets
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.auth import require
+from api import past
+from api.access import Principal, asker_of
 from api.routes.service import service_of
 from api.wire import Json
 from ledger import plan as plans
@@ -16,9 +17,16 @@ from ledger.events import Checkpoint
 from ledger.run import TERMINAL, Phase
 
 router = APIRouter(prefix="/v1/runs")
-Principal = Annotated[str, Depends(require)]
 Position = Annotated[int, Field(ge=0, lt=2**63)]  # what a database holds
 Attempt = Annotated[int, Field(ge=1, lt=2**31)]
+AsOf = Annotated[
+    str | None,
+    Query(
+        alias="asOf",
+        description="As it was at a position of the ledger, or at a time such as "
+        "`2026-11-29T18:00:00Z`.",
+    ),
+]
 
 
 class Submit(BaseModel):
@@ -54,7 +62,7 @@ def submit_run(
 ) -> Json:
     """Submit a plan. The same token and plan again answer the run that they made before."""
     service = service_of(request)
-    plan = service.check(body.plan)
+    plan = service.check(body.plan, role=asker_of(request).role)
     if dry_run:
         resolved, stated = plans.resolve(plan)
         return Json({"resolved": resolved, "stated": stated})
@@ -83,14 +91,21 @@ def list_runs(
     before: Annotated[
         Position | None, Query(description="What the page before answered as `next`.")
     ] = None,
+    as_of: AsOf = None,
 ) -> Json:
     """Runs, newest first; ``phase=open`` are those that have not ended."""
     service = service_of(request)
-    service.catch_up("documents", service.ledger.position())
+    moment = None if as_of is None else past.moment_of(service, as_of, "documents")
+    if moment is None:
+        service.catch_up("documents", service.ledger.position())
     rows, after = service.documents.list(
-        phases=_phases(phase) if phase else None, project=project, limit=limit, before=before
+        phases=_phases(phase) if phase else None,
+        project=project,
+        limit=limit,
+        before=before,
+        upto=None if moment is None else moment.position,
     )
-    return Json({"runs": rows, "next": after})
+    return Json({"runs": rows, "next": after} | past.said(moment))
 
 
 @router.get("/{run_id}")
@@ -101,11 +116,15 @@ def get_run(
     attempt: Annotated[
         Attempt | None, Query(description="Settings as they were in this attempt.")
     ] = None,
+    as_of: AsOf = None,
 ) -> Json:
     """The whole record of a run."""
     service = service_of(request)
     found = service.find(run_id)
-    return Json(service.record(found, attempt=attempt))
+    if as_of is None:
+        return Json(service.record(found, attempt=attempt))
+    moment = past.moment_of(service, as_of, "documents")
+    return Json(past.record(service, found, moment, attempt=attempt))
 
 
 @router.post("/{run_id}:cancel", status_code=202)

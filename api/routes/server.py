@@ -4,8 +4,8 @@ from importlib.metadata import version
 
 from fastapi import APIRouter, Request
 
+from api.access import Principal
 from api.problems import NOT_READY, ProblemError
-from api.routes.runs import Principal
 from api.routes.service import service_of
 from api.service import ADVISORY
 from api.wire import Json

@@ -4,8 +4,9 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 
+from api.access import Principal
 from api.problems import ENGINE_CONFIG_NOT_FOUND, HPARAMS_NOT_FOUND, Problem, ProblemError
-from api.routes.runs import Attempt, Principal
+from api.routes.runs import Attempt
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from api.routes.runs import Principal
+from api.access import Principal
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json
@@ -42,11 +42,12 @@ def unpin_snapshot(snapshot_id: str, request: Request, principal: Principal) -> 
 
 
 @router.post("/runs/{run_id}:sweep")
-def sweep_snapshots(run_id: str, request: Request, _: Principal) -> Json:
+def sweep_snapshots(run_id: str, request: Request, principal: Principal) -> Json:
     """Delete what the plan's keep counts leave over, and what nothing refers to."""
     service = service_of(request)
     found = service.find(run_id)
-    return Json({"runId": found, "freedBytes": service.keeper.sweep(found)})
+    freed = service.keeper.sweep(found, principal=principal)
+    return Json({"runId": found, "freedBytes": freed})
 
 
 def _pinned(service: Service, prefix: str, principal: str, *, pinned: bool) -> Json:

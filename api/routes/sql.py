@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from api.routes.runs import Principal
+from api.access import Principal
 from api.routes.service import service_of
 from api.wire import Json
 from projections.sql.pool import Answer, Asked, Question

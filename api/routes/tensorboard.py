@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import StreamingResponse
 
+from api.access import Principal
 from api.archive import TAR, Member, pack
 from api.problems import TENSORBOARD_MISSING, ProblemError
 from api.routes.events import NO_BUFFERING
-from api.routes.runs import Attempt, Position, Principal
+from api.routes.runs import Attempt, Position
 from api.routes.service import service_of
 from api.service import Service, utc_now
 from projections.tensorboard import Page

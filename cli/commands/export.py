@@ -26,7 +26,7 @@ def export_ledger(
     """Write every event, and tables made of them, into a folder.
 
     It has events.jsonl (an event a line, with its digest), views/*.parquet (what `sql` reads), with
-    --artifacts the snapshots, and manifest.json. `import` makes an equal ledger of it.
+    --artifacts the snapshots, and manifest.json. `import ledger` makes an equal ledger of it.
     """
     from cli import archive  # noqa: PLC0415 (tarfile is loaded where it is needed)
 

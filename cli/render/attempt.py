@@ -14,9 +14,10 @@ def attempt(said: Json, kind: str | None, paid: str | None) -> str:
 
 
 def _lines(said: Json, kind: str | None, paid: str | None) -> Iterator[str]:
-    yield f"{_steps(said)} on {value(said.get('devices'))}"
+    devices = said.get("devices")
+    yield _steps(said) + (f" on {value(devices)}" if devices or devices is None else "")
     if said.get("restoredFrom"):
-        yield from _restored(said["restoredFrom"], said.get("restoreCheck"))
+        yield from _restored(said["restoredFrom"], said.get("note"), said.get("restoreCheck"))
     if said.get("failedSaves"):
         yield _failed_saves(said)
     if said.get("rejectedLines"):
@@ -25,7 +26,9 @@ def _lines(said: Json, kind: str | None, paid: str | None) -> Iterator[str]:
         yield f"ended: {plain(said['reason'])}"
     if said.get("superseded"):
         yield _taken_back(said["superseded"])
-    yield _cost(said.get("cost") or {}, kind, paid)
+    cost = said.get("cost") or {}
+    if cost.get("split", {}) is not None:  # what an imported run cost is not known
+        yield _cost(cost, kind, paid)
 
 
 def _steps(said: Json) -> str:
@@ -37,10 +40,10 @@ def _range(first: int, last: int) -> str:
     return f"step {count(first)}" if first == last else f"steps {count(first)} to {count(last)}"
 
 
-def _restored(restored: Json, check: Json | None) -> Iterator[str]:
+def _restored(restored: Json, note: str | None, check: Json | None) -> Iterator[str]:
     """What the attempt began from, how well that went, and what it could not begin from."""
     if restored.get("snapshotId") is None:
-        yield "from the start"
+        yield plain(note or "from the start")
     else:
         place = f"from step {count(restored['step'])} (snapshot {short(restored['snapshotId'])})"
         yield f"{place}, restored {_agreement(check)}" if check else place

@@ -143,14 +143,22 @@ def _run(answer: Json) -> Iterator[Field]:
     yield "Ended", moment(answer.get("endedAt"))
     yield (
         "Plan",
-        f"{plain(plan['method'])} of {plain(plan['baseModel'])} on {plain(plan['dataset'])}",
+        f"{plain(plan['method'])} of {_or_unknown(plan['baseModel'])} "
+        f"on {_or_unknown(plan['dataset'])}",
     )
     yield "", f"sha256 {plain(plan['sha256'])}"
     if model and model.get("sha256"):
         yield "Model", f"sha256 {plain(model['sha256'])}"
 
 
+def _or_unknown(label: str | None) -> str:
+    return "what is not known" if label is None else plain(label)
+
+
 def _bill(bill: Json) -> Iterator[Field]:
+    if bill["deviceSeconds"] is None:
+        yield "Device time", "not known: the run was imported"
+        return
     kind, paid = bill.get("deviceKind"), bill.get("money")
     said = device_seconds(bill["deviceSeconds"], kind)
     yield "Device time", f"{said}, estimate" if bill.get("estimate") else said

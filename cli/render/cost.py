@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from cli.render.attempt import attempt
+from cli.render.memory import breakdown, peaks
 from cli.render.part import Field
-from cli.render.text import count, device_seconds, duration, money, plain, size
+from cli.render.text import count, device_seconds, duration, money, plain
 from cli.wire import Json
 
 _USES = ("useful", "repeated", "preparing", "waiting", "idle")
@@ -15,15 +16,22 @@ def cost(record: Json) -> Iterator[Field]:
     """The part Cost."""
     spent, timing = record.get("cost") or {}, record.get("timing") or {}
     kind = spent.get("deviceKind")
-    yield "Device time" if kind == "cpu" else "GPU time", _device_time(spent)
+    is_known = not record.get("imported")
+    label = "Device time" if kind == "cpu" or not is_known else "GPU time"
+    yield label, _device_time(spent) if is_known else "not known: the run was imported"
     for use in _USES if spent.get("split") else ():
         yield f"  {use}", device_seconds(spent["split"].get(f"{use}Seconds") or 0, kind)
     if spent.get("money"):
         yield "Money", _money(spent["money"])
-    yield "Duration", _duration(timing)
+    yield "Duration", _duration(timing, is_over=not is_known)
     for name in _PARTS:
-        yield f"  {name}", duration((timing.get("split") or {}).get(f"{name}Millis", 0) / 1000)
-    yield "Device memory", _memory(record.get("memory"))
+        millis = (timing.get("split") or {}).get(f"{name}Millis", 0)
+        if millis is not None:
+            yield f"  {name}", duration(millis / 1000)
+    yield "Device memory", peaks(record.get("memory"))
+    held = (record.get("memory") or {}).get("breakdown")
+    if held:
+        yield "Memory", breakdown(held)
     paid = spent.get("money") or {}
     amounts = {
         each["attempt"]: money(each["amount"], paid["currency"])
@@ -49,14 +57,8 @@ def _money(paid: Json) -> str:
     return f"{said}, estimate" if paid.get("estimate") else said
 
 
-def _duration(timing: Json) -> str:
+def _duration(timing: Json, *, is_over: bool) -> str:
     millis = timing.get("durationMillis")
     if millis is None:
-        return "-"
-    return duration(millis / 1000) + ("" if timing.get("endedAt") else " so far")
-
-
-def _memory(memory: Json | None) -> str:
-    peaks = (memory or {}).get("peakBytes") or {}
-    said = [f"{plain(device)} {size(peak)} at the peak" for device, peak in sorted(peaks.items())]
-    return ", ".join(said) or "not measured"
+        return "not known" if is_over else "-"
+    return duration(millis / 1000) + ("" if is_over or timing.get("endedAt") else " so far")

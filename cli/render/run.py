@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cli.render.annotations import labels
+from cli.render.checks import start_checks
 from cli.render.cost import cost
 from cli.render.part import Field, part
 from cli.render.settings import settings
@@ -26,17 +27,14 @@ def detail(
 
 def _state(record: Json) -> Iterator[Field]:
     yield "Run", plain(record["runId"])
-    for label, name in (("Name", "name"), ("Description", "description")):
-        if record.get(name):
-            yield label, plain(record[name])
-    if record.get("labels"):
-        yield "Labels", labels(record["labels"])
-    yield "Project", plain(record["project"])
-    yield "Method", plain(record["method"])
-    yield "Base model", plain(record["baseModel"])
-    yield "Dataset", _dataset(record)
+    if record.get("asOf"):
+        then = record["asOf"]
+        yield "As of", f"{moment(then['at'])}, position {then['position']}"
+    yield from _said(record)
     if record.get("origin"):
         yield "Branch of", _origin(record)
+    if record.get("imported"):
+        yield "Imported from", _imported(record["imported"])
     yield "Phase", _phase(record)
     if record.get("pause"):
         yield "Pause", _pause(record)
@@ -45,10 +43,23 @@ def _state(record: Json) -> Iterator[Field]:
     yield "Progress", _progress(record)
     yield "Observed step", _step(record.get("observedStep"))
     yield "Saved step", _saved(record)
-    yield "Submitted", moment(record.get("submittedAt"))
+    yield _beginning(record), moment(record.get("submittedAt"))
     if record.get("failure"):
         yield "Failure", plain(record["failure"]["reason"])
         yield "What to do", plain(record["failure"].get("advice") or "-")
+
+
+def _said(record: Json) -> Iterator[Field]:
+    """What people said of the run."""
+    for label, name in (("Name", "name"), ("Description", "description")):
+        if record.get(name):
+            yield label, plain(record[name])
+    if record.get("labels"):
+        yield "Labels", labels(record["labels"])
+    yield "Project", plain(record["project"])
+    yield "Method", plain(record["method"])
+    yield "Base model", plain(record["baseModel"] or "not known")
+    yield "Dataset", _dataset(record)
 
 
 def _dataset(record: Json) -> str:
@@ -56,7 +67,7 @@ def _dataset(record: Json) -> str:
     notes = [counted(rows, "row")] if rows is not None else []
     if kept:
         notes.append(f"{count(kept)} for validation")
-    return plain(record["dataset"]) + (f" ({', '.join(notes)})" if notes else "")
+    return plain(record["dataset"] or "not known") + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _origin(record: Json) -> str:
@@ -67,6 +78,20 @@ def _origin(record: Json) -> str:
         f"(snapshot {short(origin['snapshotId'])})\nrestored: {plain(origin['restore'])}"
     )
     return said if budget is None else f"{said}, budget: {counted(budget, 'step')}"
+
+
+def _imported(source: Json) -> str:
+    """The file that another tracker made."""
+    digest = plain(source["sha256"])[:12]
+    beside = f" and {plain(source['beside']['file'])}" if source.get("beside") else ""
+    return f"{plain(source['file'])}{beside} ({plain(source['source'])}, sha256 {digest})"
+
+
+def _beginning(record: Json) -> str:
+    """What happened when the run was submitted; a history with times begins when it says so."""
+    if not record.get("imported"):
+        return "Submitted"
+    return "Began" if record["imported"]["isTimed"] else "Imported"
 
 
 def _phase(record: Json) -> str:
@@ -127,8 +152,10 @@ def _pause(record: Json) -> str:
 def _results(record: Json) -> Iterator[Field]:
     results = record.get("results") or {}
     yield "Model", _model(results.get("model"))
-    yield "Validation loss", _validation(results.get("validationLoss"))
+    yield "Validation loss", _validations(results)
     yield "Training loss", _training(results.get("trainingLoss"))
+    if results.get("startChecks"):
+        yield "Start checks", start_checks(results["startChecks"])
     if record.get("dataFit"):
         yield "Data fit", data_fit(record["dataFit"])
 
@@ -144,6 +171,14 @@ def _model(model: Json | None) -> str:
     if model.get("sha256"):
         notes.append(f"sha256 {plain(model['sha256'])}")
     return plain(model["path"]) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _validations(results: Json) -> str:
+    """The newest loss; of several sets that of each."""
+    sets = results.get("validationLosses") or {}
+    if len(sets) < 2:
+        return _validation(results.get("validationLoss"))
+    return "\n".join(f"{plain(name)} {_validation(sets[name])}" for name in sorted(sets))
 
 
 def _validation(loss: Json | None) -> str:

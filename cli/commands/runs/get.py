@@ -7,7 +7,7 @@ import typer
 from cli import terminal
 from cli.context import client_of
 from cli.errors import CommandError, Exit
-from cli.options import DetailOutput, RunId
+from cli.options import AsOf, DetailOutput, RunId
 from cli.render.run import detail
 from cli.wire import run_path
 
@@ -22,6 +22,7 @@ def get(
         int | None,
         typer.Option(min=1, metavar="N", help="Show the settings that this attempt had."),
     ] = None,
+    as_of: AsOf = None,
     output: Annotated[
         DetailOutput,
         typer.Option("-o", "--output", metavar="FORMAT", help="text, wide, json or json-compact."),
@@ -30,7 +31,7 @@ def get(
     """Show one run: its state, its results and its cost."""
     if attempt is not None and output is DetailOutput.TEXT and not settings:
         raise CommandError("--attempt says whose settings are shown: add --settings", Exit.USAGE)
-    record = client_of(context).get(run_path(run_id), attempt=attempt)
+    record = client_of(context).get(run_path(run_id), attempt=attempt, asOf=as_of)
     if output in (DetailOutput.JSON, DetailOutput.JSON_COMPACT):
         terminal.write_json(record, compact=output is DetailOutput.JSON_COMPACT)
         return

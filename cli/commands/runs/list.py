@@ -7,7 +7,7 @@ import typer
 
 from cli import terminal
 from cli.context import client_of
-from cli.options import Output, OutputOption
+from cli.options import AsOf, Output, OutputOption
 from cli.render.runs import runs
 from cli.wire import Json
 
@@ -27,14 +27,15 @@ def list_runs(
         str | None, typer.Option(metavar="NAME", help="Only runs of this project.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many runs.")] = 50,
+    as_of: AsOf = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List runs, newest first."""
     client = client_of(context)
-    answer = _pages(client, [_phase(each) for each in phase or []], project, limit)
+    asked = {"phase": [_phase(each) for each in phase or []] or None, "project": project}
+    answer = _pages(client, asked | {"asOf": as_of}, limit)
     if output is Output.TEXT:
-        now = datetime.now(UTC)  # noqa: TID251 (the edge: ages are for the person who looks)
-        terminal.write(runs(answer["runs"], now=now, width=terminal.width()))
+        terminal.write(runs(answer["runs"], now=_now(answer), width=terminal.width()))
     else:
         terminal.write_json(answer, compact=output is Output.JSON_COMPACT)
 
@@ -43,16 +44,23 @@ def _phase(name: str) -> str:
     return name if name == "open" else name.upper()
 
 
-def _pages(client: "Client", phases: list[str], project: str | None, limit: int) -> Json:
-    """At most ``limit`` runs from as many pages as it takes."""
+def _now(answer: Json) -> datetime:
+    """What ages are counted to: the moment that is asked for, or that of the person who looks."""
+    if "asOf" in answer:
+        return datetime.fromisoformat(answer["asOf"]["at"])
+    return datetime.now(UTC)  # noqa: TID251 (the edge)
+
+
+def _pages(client: "Client", asked: Json, limit: int) -> Json:
+    """At most ``limit`` runs from as many pages as it takes, all of one moment."""
     found: list[Json] = []
     before: str | None = None
     while True:
         size = min(PAGE, limit - len(found))
-        answer = client.get(
-            "/v1/runs", phase=phases or None, project=project, limit=size, before=before
-        )
+        answer = client.get("/v1/runs", **asked, limit=size, before=before)
         found += answer["runs"]
         before = answer.get("next")
         if before is None or len(found) >= limit or not answer["runs"]:
-            return {"runs": found, "next": before}
+            return answer | {"runs": found}
+        if "asOf" in answer:
+            asked |= {"asOf": answer["asOf"]["position"]}

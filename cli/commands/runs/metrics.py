@@ -10,7 +10,7 @@ import typer
 from cli import terminal
 from cli.context import client_of
 from cli.errors import CommandError, Exit
-from cli.options import RunId
+from cli.options import AsOf, RunId
 from cli.render.metrics import FIELDS, bucketed, metrics
 from cli.wire import Json, run_path
 
@@ -42,6 +42,7 @@ class Asked:
     limit: int | None
     superseded: bool
     attempt: int | None
+    as_of: str | None
 
     def parameters(self) -> Json:
         """The same in the words of the service."""
@@ -52,6 +53,7 @@ class Asked:
             "limit": self.limit,
             "superseded": "true" if self.superseded else None,
             "attempt": self.attempt,
+            "asOf": self.as_of,
         }
 
     def check_current(self, option: str) -> None:
@@ -95,6 +97,7 @@ def show_metrics(  # noqa: PLR0913, PLR0917 (one for each option)
         int | None,
         typer.Option(min=1, metavar="N", help="All that this attempt reported, and nothing else."),
     ] = None,
+    as_of: AsOf = None,
     buckets: Annotated[
         int | None,
         typer.Option(
@@ -115,7 +118,7 @@ def show_metrics(  # noqa: PLR0913, PLR0917 (one for each option)
     output: Annotated[Format, typer.Option("-o", "--output", metavar="FORMAT")] = Format.TEXT,
 ) -> None:
     """Show what the engine measured at each step."""
-    asked = Asked(run_id, fields or [], first, last, limit, superseded, attempt)
+    asked = Asked(run_id, fields or [], first, last, limit, superseded, attempt, as_of)
     if file is not None and output not in _FILES:
         raise CommandError("--file needs -o csv or -o parquet", Exit.USAGE)
     if plot is not None:
@@ -140,6 +143,8 @@ def _pages(client: "Client", asked: Asked) -> Json:
     """The answer of as many pages as it takes."""
     path, parameters = run_path(asked.run_id, "/metrics"), asked.parameters()
     answer = page = client.get(path, **parameters)
+    if "asOf" in answer:  # so that all pages are of one moment
+        parameters |= {"asOf": answer["asOf"]["position"]}
     while page.get("next") is not None:
         page = client.get(path, **parameters | {"from": page["next"], "limit": None})
         for name in ("steps", "validations"):
@@ -161,7 +166,7 @@ def _show_buckets(client: "Client", asked: Asked, buckets: int, output: Format) 
 
 
 def _reduced(client: "Client", asked: Asked, buckets: int, fields: list[str]) -> Json:
-    parameters: dict[str, Any] = {"from": asked.first, "to": asked.last}
+    parameters: dict[str, Any] = {"from": asked.first, "to": asked.last, "asOf": asked.as_of}
     path = run_path(asked.run_id, "/metrics/buckets")
     return client.get(path, fields=fields or None, buckets=buckets, **parameters)
 

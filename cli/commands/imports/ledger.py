@@ -1,4 +1,4 @@
-"""``import``: a ledger equal to one that was exported."""
+"""``import ledger``: a ledger equal to one that was exported."""
 
 from pathlib import Path
 from typing import Annotated
