@@ -14,7 +14,7 @@ from benchmarks.result import Result
 
 NAMES = (
     *("help", "blocked", "survive", "follow", "attempts", "restore", "verify"),
-    *("ingest", "series", "bytes", "saving", "overhead"),
+    *("ingest", "series", "bytes", "saving", "overhead", "scale"),
 )
 
 
@@ -23,7 +23,7 @@ def main() -> int:
     options = parse_options()
     shutil.rmtree(options.folder, ignore_errors=True)
     options.folder.mkdir(parents=True)
-    place = Place(options.folder)
+    place = Place(options.folder, options.steps)
     results: dict[str, Result] = {}
     try:
         for name in options.names or NAMES:
@@ -47,6 +47,9 @@ def parse_options() -> argparse.Namespace:
         type=Path,
         default=ROOT / ".cache" / "benchmarks",
         help="where files are made and removed; its disk is the one that is measured",
+    )
+    parser.add_argument(
+        "--steps", type=int, default=1_000_000, metavar="N", help="of the run that scale makes"
     )
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tests.product import Product
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE_SECONDS = 240.0
+PATIENCE_SECONDS = 600.0
 
 T = TypeVar("T")
 

@@ -30,8 +30,10 @@ class LongRun:
 class Place:
     """Homes that are made when they are first needed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, steps: int) -> None:
+        """``steps``: of the run that ``scale`` makes."""
         self.folder = folder
+        self.steps = steps
         self._homes: list[Home] = []
 
     @cached_property

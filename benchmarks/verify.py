@@ -23,7 +23,7 @@ def measure(place: Place) -> Result:
     try:
         ledger = Ledger(SQLiteRecorder(database), clock=utc_now)
         pairs = [
-            (_rate(lambda: audit.verify(ledger).events), _rate(lambda: _read(path)))
+            (_rate(lambda: audit.verify(ledger).events), _rate(lambda: read(path)))
             for _ in range(ROUNDS + 1)
         ][1:]
     finally:
@@ -35,7 +35,8 @@ def measure(place: Place) -> Result:
     )
 
 
-def _read(path: Path) -> int:
+def read(path: Path) -> int:
+    """Read all events of a ledger plainly; how many there are."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
             "SELECT stream, version, topic, state, position FROM stored_event ORDER BY position"

@@ -29,6 +29,8 @@ RECORD = {
     "description": "the same",
     "labels": "that people put to the run, by their keys",
     "origin": "`{parent, snapshotId, step, restore}` of a branch, or null",
+    "imported": "`{source, file, sha256, beside, isTimed, trainingSeconds}` of a run that another "
+    "tracker recorded ([imports](imports.md)), or null",
     "method": "`SFT` or `GRPO`",
     "baseModel": "as the plan names it",
     "dataset": "as the plan names it",
@@ -47,14 +49,19 @@ RECORD = {
     "failure": "`{code, class, reason, advice}` of a FAILED run, or null",
     "results": "`model {path, sha256, step, sizeBytes}`, `validationLoss {value, step, dataset, "
     "perplexity}`, `validationLosses` by data set where there are several, `trainingLoss {first, "
-    "last, mean, steps, notFinite}`",
+    "last, mean, steps, notFinite}`, `startChecks {passed, total, seconds, checks}` or null, with "
+    "`{name, value, warnLimit, refuseLimit, unit, seconds, verdict, attempt}` for each check",
     "cost": "`deviceSeconds` of all attempts, of which an open one is an `estimate`; `deviceKind` "
     "is `cpu` or `gpu`; `split {usefulSeconds, repeatedSeconds, preparingSeconds, waitingSeconds, "
     "idleSeconds}`; `money {amount, currency, profile, estimate, perAttempt}`, or null where the "
     "[price book](cost.md#money) has no price",
     "timing": "`startedAt`, `endedAt`, `lastSignAt`, `durationMillis`, `phaseMillis` by phase, "
     "`visits` in order, `split` of the whole time",
-    "memory": "`peakBytes` of each device, or null where none was measured",
+    "memory": "`peakBytes` of each device, and `breakdown {attempt, step, device, sizeBytes, "
+    "reservedBytes, peak, other}` of the step that reserved the most, or null where none was "
+    "measured; `peak` and `other` are its phases, with `weightsBytes`, `adapterBytes`, "
+    "`gradientsBytes`, `generationBytes`, `activationsBytes`, `optimizerStateBytes`, "
+    "`overheadBytes` and `freeBytes`, null where not measured",
     "dataFit": "how the rows fit the maximum sequence length, or null",
     "latest": "the newest `{step, measured}`, or null",
     "attempts": "each job of the run, oldest first; the members stand below",
@@ -64,8 +71,10 @@ RECORD = {
     "submittedAt": "time of the submission",
     "submissionId": "the token that it was submitted with",
     "position": "of the newest event in the record",
-    "liveness": "`verdict` `alive`, `silent`, `lost`, `ended` or `none` (no attempt is open), with "
-    "`lastSignAt` and `silentSeconds` while an attempt is open",
+    "liveness": "`verdict` `alive`, `silent`, `lost`, `ended`, `none` (no attempt is open) or "
+    "`unknown` (of an earlier moment), with `lastSignAt` and `silentSeconds` while an attempt is "
+    "open",
+    "asOf": "`{position, at}` of the earlier moment that was asked for, or null",
 }
 
 ATTEMPT = {
@@ -204,6 +213,19 @@ COMPARED = {
     "difference": 0.28,
 }
 
+TOKEN = {
+    "tokenId": "1f0c9a3e",
+    "name": "ana",
+    "principal": "user/ana",
+    "role": "submitter",
+    "status": "active",
+    "createdAt": "2026-11-29T18:00:00.000Z",
+    "createdBy": "operator",
+    "expiresAt": "2026-12-29T18:00:00.000Z",
+    "revokedAt": None,
+    "revokedBy": None,
+}
+
 ROUTES = {
     "submit_run": Route(
         "201; 200 when the token had created the run before",
@@ -218,14 +240,36 @@ ROUTES = {
         "With `dryRun` it answers 200 and `{resolved, stated}`: the plan with every default filled "
         "in, and the dotted names that it set itself.",
     ),
+    "import_run": Route(
+        "201; 200 when the same lines had made the run before",
+        {
+            "runId": RUN,
+            "submissionId": "import-" + ID,
+            "created": True,
+            "phase": "COMPLETED",
+            "position": 876,
+            "steps": 866,
+            "validations": 13,
+        },
+        ("submission-token-reused",),
+        "The body is lines of JSON, of which [imports](imports.md#over-http) has every member. "
+        "Nothing is stored unless every line is right.",
+    ),
     "list_runs": Route(
         "200",
         {"runs": [SUMMARY], "next": 1},
         (),
         "`next` is null on the last page. `phase` is one of the phases, or `open`: whatever has "
-        "not ended.",
+        "not ended. An answer `asOf` an earlier moment has `asOf` with `position` and `at` as "
+        "well: ask for the next page as of this position. [audit.md](audit.md#as-of) says more.",
     ),
-    "get_run": Route("200", None, ("run-not-found", "ambiguous-id", "attempt-not-found")),
+    "get_run": Route(
+        "200",
+        None,
+        ("run-not-found", "ambiguous-id", "attempt-not-found"),
+        "As of a moment before its submission, a run is not found, and the sentence says since "
+        "when it is there. A moment that is still to come is a `bad-request`.",
+    ),
     "cancel_run": Route(
         "202",
         {"runId": RUN, "phase": "CANCELLING"},
@@ -575,6 +619,38 @@ ROUTES = {
         "save first, and after `closed` nothing counts any more.",
     ),
     "health": Route("200", {"ok": True}, (), "Needs no token."),
+    "capacity": Route(
+        "200",
+        {
+            "devices": [
+                {
+                    "device": "cuda:0",
+                    "heldBy": {
+                        "runId": "1f0c9a3e5b7d2846",
+                        "project": "default",
+                        "name": "triage",
+                        "phase": "TRAINING",
+                        "attempt": 1,
+                        "since": "2026-11-29T18:00:03.120Z",
+                    },
+                },
+                {"device": "cuda:1", "heldBy": None},
+            ],
+            "waiting": [
+                {
+                    "runId": "8d2b4c6e0f1a3957",
+                    "project": "default",
+                    "name": None,
+                    "phase": "WAITING",
+                    "devices": 2,
+                    "waitingFor": "2 devices; cuda:0 is held by run 1f0c9a3e5b7d2846",
+                }
+            ],
+        },
+        (),
+        "`heldBy` is null where a device is free. `waiting` has the runs in the order of their "
+        "turn; `waitingFor` is null until a run was looked at for the first time.",
+    ),
     "info": Route(
         "200",
         {
@@ -735,6 +811,41 @@ ROUTES = {
         "`tokens`; `identity` is over the parsed rows, so it does not depend on how the lines are "
         "written. `form`, `rows`, `identity` and `dataFit` are null as far as the check did not "
         "come. [data.md](data.md) has the rules.",
+    ),
+    "create_token": Route(
+        "201",
+        TOKEN | {"token": "tlk_3Zb4…"},
+        ("token-name-taken",),
+        "`token` is in this answer alone. A name is free again once its token has expired or was "
+        "revoked.",
+    ),
+    "list_tokens": Route(
+        "200",
+        {"tokens": [TOKEN]},
+        (),
+        "`status` is `active`, `expired` or `revoked`. The token of the home is not among them.",
+    ),
+    "revoke_token": Route(
+        "200",
+        TOKEN
+        | {
+            "status": "revoked",
+            "revokedAt": "2026-11-30T09:00:00.000Z",
+            "revokedBy": "operator",
+        },
+        ("token-not-found",),
+        "Asking again changes nothing. Of several tokens with a name, the newest is meant.",
+    ),
+    "whoami": Route(
+        "200",
+        {
+            "principal": "user/ana",
+            "role": "submitter",
+            "tokenId": "1f0c9a3e",
+            "expiresAt": "2026-12-29T18:00:00.000Z",
+        },
+        (),
+        "For the token of the server's home, `tokenId` and `expiresAt` are null.",
     ),
     "export_ledger": Route(
         "200",

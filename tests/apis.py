@@ -20,6 +20,7 @@ from api.app import create_app
 from api.service import Service
 from api.settings import Settings
 from ledger import lifecycle
+from ledger.events import RoleName
 from tests import ledgers
 from tests.product import eventually
 
@@ -68,6 +69,15 @@ class Api:
         assert answer.status_code == 200, answer.text
         return answer.text
 
+    def token_of(self, run_id: str, attempt: int = 1) -> dict[str, str]:
+        """The header that the runner of an attempt sends."""
+        return {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, attempt)}"}
+
+    def token_for(self, name: str, role: RoleName, **more: Any) -> dict[str, str]:
+        """The header with a new token of this name and role."""
+        _, secret = self.service.tokens.create(name, role, principal="tester", **more)
+        return {"Authorization": f"Bearer {secret}"}
+
     # -- what happens to runs
 
     def started(self, **fields: Any) -> str:
@@ -86,8 +96,8 @@ class Api:
     ) -> Any:
         """What the runner of an attempt hears."""
         body = {"first": first, "lines": list(lines), "runner": RUNNER} | more
-        token = {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, attempt)}"}
         path = f"/v1/runs/{run_id}/attempts/{attempt}/reports"
+        token = self.token_of(run_id, attempt)
         return strict(self.client.post(path, json=body, headers=token), status)
 
     def opened_again(self, run_id: str) -> None:

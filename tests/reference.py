@@ -14,12 +14,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
+from api.access import NEEDED
 from api.app import create_app
 from api.problems import ALL
 from api.routes import sql
 from api.routes.branches import Branch
 from api.routes.reports import Delivery
 from api.routes.runs import Pause
+from api.routes.tokens import Creation
 from api.settings import Settings
 from api.wire import NOT_TOLD
 from engine.failures import REFUSAL_ADVICE, Exit, Failure
@@ -32,6 +34,8 @@ from ledger.events import (
     ReportsClosed,
     UnknownEvent,
 )
+from ledger.tokens import ROLES
+from projections.documents.schema import record_schema
 from projections.wire import kind_of
 from tests.answers import ATTEMPT, RECORD, ROUTES, Route
 from tests.reference_sql import sql_page
@@ -39,7 +43,14 @@ from tests.reference_sql import sql_page
 DOCS = Path(__file__).parent.parent / "docs"
 RENEW = "Made by `python -m tests.reference` from the code; edit the code, not this page."
 WIDTH = 100
-EVERY_ROUTE = ("bad-request", "foreign-host", "unauthorized", "internal", "storage")
+EVERY_ROUTE = (
+    "bad-request",
+    "foreign-host",
+    "unauthorized",
+    "forbidden",
+    "internal",
+    "storage",
+)
 
 
 def main() -> None:
@@ -57,6 +68,7 @@ def pages() -> dict[str, str]:
         "problems.md": problems_page(),
         "sql.md": sql_page(),
         "failures.md": failures_page(),
+        "record.schema.json": json.dumps(record_schema(), indent=1, ensure_ascii=False) + "\n",
     }
 
 
@@ -158,8 +170,13 @@ TYPES = {
     "tuple[Artifact, ...]": "list of `weights` and `trainingState`",
     "dict[Artifact, NonNegativeInt]": "integers by artifact",
     "dict[Artifact, str]": "text by artifact",
+    "Number": "number; one that is not finite is its name",
+    "CheckVerdict": "`passed`, `warned` or `refused`",
+    "Breakdown": "object: `device`, `sizeBytes`, `reservedBytes`, `peak`, `other`; the last two "
+    "have `phase` and the bytes of each part",
     "Origin": "object: `parent`, `snapshotId`, `step`, `restore`",
     "Agreement": "`exact`, `within` or `differs`",
+    "RoleName": "`reader`, `submitter` or `operator`",
     "dict[str, Agreement]": "`exact`, `within` or `differs` by name",
     "dict[str, Head]": "`{version, digest}` by stream",
 }
@@ -169,6 +186,7 @@ STREAMS = {
     "submission": "submission/{token}",
     "branch": "submission/{token}",
     "snapshot": "snapshot/{id}",
+    "token": "ledger/tokens",
     "ledger": "ledger/seals",
 }  # of events that are not of a run, by the begin of their topics
 
@@ -248,9 +266,11 @@ The command line and the runners use nothing but these addresses. Where the serv
 
 ## Who asks
 
-Every request but `/healthz` carries `Authorization: Bearer TOKEN`. The token is in the file `token`
-of the server's home, which only its owner can read. A runner reports with a token of its own, which
-is good for the reports of one attempt and for nothing else. A server that listens on this machine
+Every request but `/healthz` carries `Authorization: Bearer TOKEN`. The file `token` of the server's
+home, which only its owner can read, has the token of its operator; others get tokens that have a
+role. A runner reports with a token of its own, which is good for the reports of one attempt and for
+nothing else. [access.md](access.md) says what each role may do; what it may not is answered with
+403. A server that listens on this machine
 only answers to its own names in `Host`: `127.0.0.1`, `localhost` and `[::1]`.
 
 ## JSON
@@ -285,6 +305,7 @@ BODIES: dict[str, type[BaseModel]] = {
     "pause_run": Pause,
     "branch_run": Branch,
     "run_query": sql.Query,
+    "create_token": Creation,
 }
 
 
@@ -296,7 +317,19 @@ def http_page() -> str:
         for path, operations in app.openapi()["paths"].items()
         for method, operation in operations.items()
     ]
-    return "\n".join([HTTP_HEAD, "## Routes\n", *sections])
+    return "\n".join([HTTP_HEAD, roles_section(app.openapi()["paths"]), "## Routes\n", *sections])
+
+
+def roles_section(paths: dict[str, Any]) -> str:
+    """Every route by the least role that it needs."""
+    routes: dict[str, list[str]] = {}
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            needed = NEEDED[operation["summary"].lower().replace(" ", "_")]
+            routes.setdefault(needed, []).append(f"`{method.upper()} {path}`")
+    rows = [(f"`{who}`", ", ".join(routes[who])) for who in ("anybody", *ROLES, "worker")]
+    said = "Each role may do what those before it may; [access.md](access.md) explains them.\n"
+    return "\n".join(["## Who may ask for what\n", said, table(("role", "routes"), rows)])
 
 
 def route_section(method: str, path: str, operation: dict[str, Any]) -> str:
@@ -330,6 +363,7 @@ def answer(route: Route) -> Iterator[str]:
     yield f"Answers {route.status}.{f' {route.more}' if route.more else ''}\n"
     if route.example is None:
         yield table(("member", "is"), ((f"`{name}`", text) for name, text in RECORD.items()))
+        yield "[record.schema.json](record.schema.json) has all of it as a JSON Schema.\n"
         yield "Each of `attempts` has:\n"
         yield table(("member", "is"), ((f"`{name}`", text) for name, text in ATTEMPT.items()))
     elif isinstance(route.example, str):

@@ -53,7 +53,9 @@ TAIL = """\
 The views are made of tables that only ever grow: `run`, `phase`, `failure`, `attempt`,
 `attempt_end`, `restore`, `metric`, `validation`, `branch`, `branch_state` and `event`, with
 `segments`, `metrics_all` and `validations_all`, which say what restores took back, and `tracking`,
-the position of each batch. They may change with any version.
+the position of each batch. `metrics_all_until(POSITION)` and `validations_all_until(POSITION)` are
+as of an earlier position: what a later restore took back still counts. They may change with any
+version.
 """
 
 VIEWS = """

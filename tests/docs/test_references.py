@@ -18,11 +18,13 @@ from tests.reference import DOCS, EVERY_ROUTE, pages
 
 SLUGS = {problem.slug for problem in problems.ALL}
 ELSEWHERE = {
+    "capacity",
     "read_events",
     "read_logs",
     "get_run",
     "read_file",
     "compare_runs",
+    "import_run",
     "read_hparams",
     "read_engine_config",
     "audit",
@@ -121,6 +123,7 @@ def asked(api: Api, run_id: str) -> dict[str, Any]:
         **asked_of_snapshots(api, run_id),
         **asked_of_branches(api, run_id),
         **asked_to_pause(api, run_id),
+        **asked_of_tokens(api),
         "cancel_run": api.post(f"/v1/runs/{run_id}:cancel", status=202),
         "health": api.get("/healthz"),
         "info": api.get("/v1/info"),
@@ -135,6 +138,17 @@ def asked_of_snapshots(api: Api, run_id: str) -> dict[str, Any]:
         "pin_snapshot": api.post(f"/v1/snapshots/{snapshot_id}:pin"),
         "unpin_snapshot": api.post(f"/v1/snapshots/{snapshot_id}:unpin"),
         "sweep_snapshots": api.post(f"/v1/runs/{run_id}:sweep"),
+    }
+
+
+def asked_of_tokens(api: Api) -> dict[str, Any]:
+    body = {"name": "ana", "role": "submitter", "expiresSeconds": 60}
+    made = api.post("/v1/tokens", body, 201)
+    return {
+        "create_token": made,
+        "list_tokens": api.get("/v1/tokens"),
+        "revoke_token": api.post("/v1/tokens/ana:revoke"),
+        "whoami": api.get("/v1/whoami"),
     }
 
 

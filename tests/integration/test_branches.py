@@ -140,7 +140,7 @@ def test_branches_and_sweeps_never_wait_for_each_other(desk: Desk) -> None:
     run_id = parent(desk, 20)
 
     with ThreadPoolExecutor(8) as pool:
-        sweeps = [pool.submit(desk.keeper.sweep, run_id) for _ in range(100)]
+        sweeps = [pool.submit(desk.keeper.sweep, run_id, principal="operator") for _ in range(100)]
         asked = [pool.submit(ask, desk, run_id, token=f"token-{n}") for n in range(100)]
         children = {each.result(timeout=60) for each in asked}
         assert all(each.result(timeout=60) == 0 for each in sweeps)
@@ -204,7 +204,7 @@ def test_the_source_is_held_until_the_child_has_ended(desk: Desk) -> None:
     assert desk.branches.holders(source) == []
     released = desk.ledger.stream(f"snapshot/{source}")[-1]
     assert isinstance(released, SnapshotReleased)
-    assert desk.keeper.sweep(run_id) > 0
+    assert desk.keeper.sweep(run_id, principal="operator") > 0
 
 
 def test_a_source_that_is_damaged_is_refused_and_not_held(desk: Desk) -> None:

@@ -106,6 +106,7 @@ ANSWERS = {
     "snapshots sweep": "sweep_snapshots",
     "audit verify": "audit",
     "datasets check": "check_dataset",
+    "capacity": "capacity",
     "info": "info",
 }
 

@@ -119,6 +119,21 @@ def test_an_imported_ledger_is_equal_to_the_exported_one(tmp_path: Path) -> None
     assert not list((tmp_path / "new").glob("*.new"))
 
 
+def test_tokens_work_in_what_is_made_of_a_ledger_as_they_did_in_it(tmp_path: Path) -> None:
+    """U15, I24: who may ask is an event like any other; docs/access.md warns of it."""
+    with apis.api(tmp_path / "old") as api:
+        ana, bob = api.token_for("ana", "reader"), api.token_for("bob", "operator")
+        api.post("/v1/tokens/bob:revoke")
+        folder = unpacked(fetched(api, "/v1/export"), tmp_path / "export")
+
+    offline.import_(settings(tmp_path / "new"), folder)
+
+    with apis.api(tmp_path / "new") as api:
+        me = apis.strict(api.client.get("/v1/whoami", headers=ana), 200)
+        apis.strict(api.client.get("/v1/whoami", headers=bob), 401)
+    assert (me["principal"], me["role"]) == ("user/ana", "reader")
+
+
 def test_the_exported_tables_are_of_the_same_position_as_the_events(tmp_path: Path) -> None:
     with apis.api(tmp_path / "home") as api:
         ended(api)

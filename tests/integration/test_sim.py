@@ -751,6 +751,44 @@ def test_a_branch_that_is_told_of_no_snapshot_trains_nothing(sim: Sim) -> None:
     assert sim.said() == [{"kind": "failed", "cause": "unknown"}]
 
 
+CHECK = {"name": "loss", "value": 1.5, "warnLimit": 1, "refuseLimit": 2, "unit": "nats"}
+
+
+def test_a_scripted_check_is_reported_with_its_verdict(sim: Sim) -> None:
+    """S15: 1.5 is beyond 1 and not beyond 2, so the script goes on."""
+    assert sim.run({"startCheck": CHECK}, {"training": 1}, {"steps": 1}) == (0, "")
+
+    assert sim.kinds() == ["startCheck", "training", "step", "completed"]
+    assert sim.said()[0] == {
+        "kind": "startCheck",
+        "name": "loss",
+        "value": 1.5,
+        "warn_limit": 1.0,
+        "refuse_limit": 2.0,
+        "unit": "nats",
+        "seconds": 0.0,
+        "verdict": "warned",
+    }
+
+
+def test_a_scripted_check_that_is_refused_ends_the_attempt(sim: Sim) -> None:
+    """S15, S66: exit 65, and the sentence has check, value and limit."""
+    assert sim.run({"startCheck": CHECK | {"value": float("nan")}}, {"steps": 1}) == (65, "")
+
+    assert sim.kinds() == ["startCheck", "refused"]
+    assert sim.said()[1]["reason"] == (
+        "the start check loss found nan, and its limit is 2.0; the script of this run says so"
+    )
+
+
+def test_a_plan_without_start_checks_makes_none(sim: Sim) -> None:
+    """I19: switched off in ``execution``."""
+    ended = sim.run({"startCheck": CHECK}, {"steps": 1}, execution={"startChecks": False})
+
+    assert ended == (0, "")
+    assert sim.kinds() == ["step", "completed"]
+
+
 def test_sim_starts_without_heavy_imports() -> None:
     """design.md: sim, without torch."""
     program = "import sys, engine.worker.sim; print(sorted({'torch', 'pydantic'} & {*sys.modules}))"

@@ -200,12 +200,16 @@ def test_an_attempt_that_had_nothing_to_go_on_from_says_so() -> None:
     damaged = {"snapshotId": SAVED_AT_40, "step": 40, "reason": "the manifest is missing"}
 
     lines = attempted(
-        firstStep=None, lastStep=None, restoredFrom=restored(None, 0, damaged), rejectedLines=2
+        firstStep=None,
+        lastStep=None,
+        restoredFrom=restored(None, 0, damaged),
+        note="from the start: no snapshot could be restored",
+        rejectedLines=2,
     )
 
     assert lines[:4] == [
         "no step on cuda:0 cuda:1",
-        "from the start",
+        "from the start: no snapshot could be restored",
         "skipped step 40 (snapshot 3f2a9c71bd04): the manifest is missing",
         "2 lines of its reports rejected",
     ]

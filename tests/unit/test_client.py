@@ -51,6 +51,7 @@ def test_every_method_writes_a_line_that_the_ledger_understands(spool: Path) -> 
     report.validation(0, {"loss": 0.75}, dataset="held out")
     report.restore(6)
     report.memory({"cuda:0": 2**33}, step=7)
+    report.start_check("loss", 1.5, warn=1, refuse=2, unit="nats", seconds=0.25)
     report.restore_check(6, "within", within=0.25, parts={"adapter": "exact", "rng": "within"})
     report.snapshot(
         7, Path("out/7"), ["weights", "trainingState"], epoch=0.5, writer={"engine": "my own"}
@@ -86,6 +87,16 @@ def test_every_method_writes_a_line_that_the_ledger_understands(spool: Path) -> 
         {"kind": "validation", "step": 0, "dataset": "held out", "measured": {"loss": 0.75}},
         {"kind": "restore", "step": 6},
         {"kind": "memory", "step": 7, "peak_bytes": {"cuda:0": 2**33}},
+        {
+            "kind": "startCheck",
+            "name": "loss",
+            "value": 1.5,
+            "warn_limit": 1.0,
+            "refuse_limit": 2.0,
+            "unit": "nats",
+            "seconds": 0.25,
+            "verdict": "warned",
+        },
         {
             "kind": "restoreCheck",
             "step": 6,

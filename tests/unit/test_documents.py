@@ -397,7 +397,7 @@ def test_peak_memory_is_the_highest_of_each_device() -> None:
         make.training(), make.memory({"cuda:0": 700, "cuda:1": 5}), make.memory({"cuda:0": 600})
     )
 
-    assert found["memory"] == {"peakBytes": {"cuda:0": 700, "cuda:1": 5}}
+    assert found["memory"] == {"peakBytes": {"cuda:0": 700, "cuda:1": 5}, "breakdown": None}
 
 
 def test_rows_and_how_they_fit_are_told() -> None:
