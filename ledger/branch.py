@@ -20,6 +20,7 @@ from ledger.events import (
 )
 from ledger.run import RunState, Snapshot
 
+FEW_DIGITS = 8  # fewer are the number of a step and no part of an id
 NEEDS: dict[Restore, frozenset[str]] = {
     "weights": frozenset({"weights"}),
     "trainingState": frozenset({"weights", "trainingState"}),
@@ -116,11 +117,14 @@ def resolve(parent: RunState, request: Request) -> Child:
 def find(parent: RunState, prefix: str) -> Snapshot:
     """The committed snapshot of ``parent`` whose id is or begins with ``prefix``.
 
+    A few digits are none: they are rather the number of a step, and begin an id by chance.
+
     Raises:
         NotFoundError: there is none; the message lists those that there are.
         RefusedError: there are several; the message lists them.
     """
-    found = [each for each in parent.snapshots if prefix and each.snapshot_id.startswith(prefix)]
+    is_id = prefix and not (prefix.isdecimal() and len(prefix) < FEW_DIGITS)
+    found = [each for each in parent.snapshots if is_id and each.snapshot_id.startswith(prefix)]
     if len(found) == 1:
         return found[0]
     if found:

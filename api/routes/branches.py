@@ -42,7 +42,8 @@ class Branch(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
     snapshot: str = Field(
-        description="A committed snapshot of this run: its id, or an unambiguous beginning of it."
+        description="A committed snapshot of this run: its id, or an unambiguous beginning of it; "
+        "fewer than 8 digits are no beginning, but the number of a step."
     )
     steps: int = Field(
         strict=True,

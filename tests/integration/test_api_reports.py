@@ -114,14 +114,14 @@ def test_an_attempt_that_is_closed_hears_so_and_counts_no_more(api: Api) -> None
     """C55."""
     run_id = api.started()
     api.deliver(run_id, [COMPLETED], exit=EXIT)
-    position = api.service.ledger.position()
+    told = api.service.ledger.read_run(run_id, 0, 100)
 
     late = api.deliver(run_id, ledgers.step_lines(1, 1), first=2)
     again = api.deliver(run_id, [COMPLETED], exit=EXIT | {"code": 1})
 
     assert late == {"taken": 1, "request": None, "closed": True}
     assert again["closed"] is True
-    assert api.service.ledger.position() == position
+    assert api.service.ledger.read_run(run_id, 0, 100) == told
 
 
 def test_an_end_at_an_impossible_time_costs_nothing_impossible(api: Api) -> None:

@@ -76,6 +76,17 @@ def test_a_child_begins_from_a_snapshot_of_its_parent(desk: Desk) -> None:
     assert "TRAINLEDGER_RESTORE" not in request.environment
 
 
+def test_the_number_of_a_step_is_no_beginning_of_an_id(desk: Desk) -> None:
+    """C23: 41 was not saved, also where the id of another snapshot begins with 41."""
+    run_id = parent(desk, *range(1, 31))
+    committed = desk.events(run_id, SnapshotCommitted)
+    source = next(each.snapshot_id for each in committed if each.snapshot_id[0].isdecimal())
+
+    with pytest.raises(NotFoundError, match=f"has no committed snapshot '{source[0]}'; it has:"):
+        ask(desk, run_id, 1, snapshot=source[0])
+    assert ask(desk, run_id, 1, snapshot=source[:12])
+
+
 def test_training_state_comes_along_where_it_is_asked_for(desk: Desk) -> None:
     """S144."""
     run_id = parent(desk, 20)
