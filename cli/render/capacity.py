@@ -1,7 +1,7 @@
 """Devices with the runs that hold them, then the runs that wait."""
 
 from cli.render.table import Column, table
-from cli.render.text import count, counted, moment, plain
+from cli.render.text import counted, moment, plain
 from cli.wire import Json
 
 _DEVICES = (
@@ -22,7 +22,7 @@ def capacity(answer: Json, *, width: int | None) -> str:
     waiting = answer["waiting"]
     if not waiting:
         return f"{held}no run waits\n"
-    title = f"{counted(len(waiting), 'run')} in the order of their turn:"
+    title = f"{counted(len(waiting), 'run')} waiting, the next one first:"
     return "\n".join([held.rstrip("\n"), "", title, *map(_waiting, waiting)]) + "\n"
 
 
@@ -42,5 +42,4 @@ def _device(each: Json) -> list[object]:
 
 
 def _waiting(run: Json) -> str:
-    why = plain(run["waitingFor"] or f"{count(run['devices'])} of the devices; it is looked at now")
-    return f"  {run['runId']}  waits for {why}"
+    return f"  {run['runId']}  waits for {plain(run['waitingFor'] or 'its turn')}"

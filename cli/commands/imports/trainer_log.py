@@ -1,4 +1,4 @@
-"""``import trainer-log``: a run that Hugging Face's Trainer recorded."""
+"""``import trainer-log``: a run that LLaMA-Factory recorded."""
 
 from pathlib import Path
 from typing import Annotated
