@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli import offline, terminal
-from cli.context import settings_of
+from cli.filling import fill
 from cli.options import Output, OutputOption
-from cli.render.exchange import filled, goes_on
 
 
 def import_ledger(
@@ -23,11 +21,4 @@ def import_ledger(
 
     No server may work in the home (TRAINLEDGER_HOME), and its ledger has to be empty.
     """
-    settings = settings_of(context)
-    answer = offline.call(settings, "import", folder)
-    if output is Output.TEXT:
-        terminal.write(filled(answer))
-    else:
-        terminal.write_json(answer, compact=output is Output.JSON_COMPACT)
-    if answer["openRuns"] and not settings.quiet:
-        terminal.say(goes_on(answer))
+    fill(context, "import", folder, output)

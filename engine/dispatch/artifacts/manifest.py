@@ -11,18 +11,16 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     NonNegativeInt,
     ValidationError,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 
 from engine.dispatch.artifacts.errors import DamagedError, SaveError, StoreError
 from ledger.events import Artifact
+from ledger.reports import Part
 
 VERSION: Final = 1
 KINDS: tuple[Artifact, ...] = get_args(Artifact)
@@ -52,19 +50,7 @@ class Measure(NamedTuple):
     size_bytes: int
 
 
-class Document(BaseModel):
-    """What the parts of a manifest have in common."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        ser_json_inf_nan="strings",
-    )
-
-
-class StoredFile(Document):
+class StoredFile(Part):
     """One file of a snapshot."""
 
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -77,7 +63,7 @@ class StoredFile(Document):
         return Measure(self.sha256, self.size_bytes)
 
 
-class Manifest(Document):
+class Manifest(Part):
     """Everything that a snapshot consists of."""
 
     version: Literal[1] = VERSION

@@ -7,27 +7,13 @@ compares them with what it finds.
 import importlib.metadata
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from ledger.plan import Plan
+from ledger.reports import Part
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 
-class Facts(BaseModel):
-    """A JSON object with named values."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        ser_json_inf_nan="strings",
-    )
-
-
-class Adapter(Facts):
+class Adapter(Part):
     """The shape of the adapter."""
 
     rank: int
@@ -37,7 +23,7 @@ class Adapter(Facts):
     parameters: int
 
 
-class Writer(Facts):
+class Writer(Part):
     """What wrote a snapshot."""
 
     engine: Literal["trl"] = "trl"
@@ -55,7 +41,7 @@ class Writer(Facts):
     micro_batch_sequences: int
 
 
-class Progress(Facts):
+class Progress(Part):
     """How far a run was, beside what the trainer's own files say."""
 
     step: int  # of this run
