@@ -16,7 +16,7 @@ from ledger.events import Recorded
 from ledger.run import ENDS
 from projections.errors import InUseError, ProjectionError
 from projections.source import Source, catch_up
-from projections.warehouse import staging
+from projections.warehouse import columns
 from projections.warehouse.apply import rows
 from projections.warehouse.clock import STORED, Clock, Time
 
@@ -105,7 +105,7 @@ class Warehouse:
         try:
             for table, values in appended.items():
                 if table == "metric":
-                    staging.append(writer, values)
+                    columns.append(writer, values)
                     continue
                 with writer.appender(table) as appender:
                     appender.append_rows(values)
@@ -223,7 +223,6 @@ class Warehouse:
                 self._create()
             elif self._version() != VERSION:
                 raise duckdb.CatalogException(f"the warehouse has schema {self._version()}")
-            staging.prepare(self._writer)
             self._position = self._one("SELECT coalesce(max(position), 0) FROM tracking")[0]
         except duckdb.Error:
             self._root.close()
