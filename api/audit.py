@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledger import audit
@@ -22,6 +23,7 @@ class Parts(NamedTuple):
     """What is checked."""
 
     ledger: Ledger
+    file: Path | None  # that its events are in
     documents: Documents
     warehouse: Warehouse
     followers: Mapping[str, Follower]
@@ -73,7 +75,10 @@ class Auditor:
             return [_behind(name, parts.followers[name].position(), end) for name in behind]
         models = (parts.ledger, parts.documents, parts.warehouse)
         try:
-            found = differences(*models) if run_id is None else differences_of(*models, run_id)
+            if run_id is None:
+                found = differences(*models, ledger=parts.file)
+            else:
+                found = differences_of(*models, run_id)
         except CorruptError:
             return [_changed(each) for each in audit.unreadable(parts.ledger)]
         return [_differs(each) for each in found]

@@ -101,7 +101,8 @@ class Exchange:
         """
         position = moments.position_of(self._parts.ledger, to)
         work = self._work()
-        paths = replay.build(self._parts.ledger, Path(work.name), position)
+        parts = self._parts
+        paths = replay.build(parts.ledger, Path(work.name), position, ledger=parts.database.path)
         members = [Member.of(path.name, path) for path in paths]
         return self._packed(work, "replay", members, {"position": position})
 

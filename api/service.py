@@ -111,7 +111,14 @@ class Service:
         self.tokens = Tokens(self.ledger, clock=utc_now)
         self.hub = Hub(self.ledger)
         self.auditor = Auditor(
-            audit.Parts(self.ledger, self.documents, self.warehouse, self.followers, self.catch_up)
+            audit.Parts(
+                self.ledger,
+                self._database.path,
+                self.documents,
+                self.warehouse,
+                self.followers,
+                self.catch_up,
+            )
         )
         self.exchange = Exchange(
             exchange.Parts(

@@ -40,7 +40,7 @@ def measure(place: Place) -> Result:
         events = ledger.position()
         floor = p50([_timed(lambda: read(path)) for _ in range(FLOORS)])
         check = _timed(lambda: audit.verify(ledger))
-        rebuild = _timed(lambda: build(ledger, folder, events))
+        rebuild = _timed(lambda: build(ledger, folder, events, ledger=path))
         copy = _timed(lambda: _publish(folder))
         looks = _looks(folder, ledger, run_id)
     finally:

@@ -59,32 +59,38 @@ def check_link(stored: StoredEvent, previous: bytes) -> None:
 
 
 def decode(stored: StoredEvent) -> Event:
-    """The event that the stored bytes say, in its newest form.
+    """The event that the stored bytes say, in its newest form; see ``decode_parts``."""
+    return decode_parts(
+        str(stored.originator_id), stored.originator_version, stored.topic, stored.state
+    )
+
+
+def decode_parts(stream: str, version: int, topic: str, state: bytes) -> Event:
+    """The same of an event in parts.
 
     A topic of a later version stays unknown, not lost.
 
     Raises:
         CorruptError: the bytes are not an event.
     """
-    payload = stored.state[DIGEST_BYTES:]
-    stream, version = str(stored.originator_id), stored.originator_version
-    if not upcast.is_known(stored.topic):
+    payload = state[DIGEST_BYTES:]
+    if not upcast.is_known(topic):
         return UnknownEvent(
             originator_id=stream,
             originator_version=version,
             timestamp=datetime.fromtimestamp(0, UTC),
             principal="unknown",
-            topic=stored.topic,
+            topic=topic,
             payload=payload,
         )
     try:
-        topic, facts = upcast.lift(stored.topic, from_json(payload))
-        return REGISTRY[topic].model_validate(
+        newest, facts = upcast.lift(topic, from_json(payload))
+        return REGISTRY[newest].model_validate(
             {**facts, "originator_id": stream, "originator_version": version}
         )
     except (ValueError, TypeError, LookupError):
         raise CorruptError(
-            f"version {version} of {stream} is not a {stored.topic}",
+            f"version {version} of {stream} is not a {topic}",
             "trainledger audit verify says what else is damaged",
         ) from None
 

@@ -263,9 +263,10 @@ class Ledger:
 
     def read(self, after: int, limit: int) -> list[Recorded]:
         """Events after a position, in order."""
-        return _recorded(
-            self._recorder.select_notifications(after, limit, inclusive_of_start=False)
-        )
+        return [
+            Recorded(position, codec.decode_parts(stream, version, topic, state))
+            for stream, version, topic, state, position in self.read_stored(after, limit)
+        ]
 
     def read_run(
         self, run_id: str, after: int, limit: int, upto: int | None = None

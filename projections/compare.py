@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ import duckdb
 from ledger.store.sqlite import Database
 from projections.documents import Documents
 from projections.documents.tables import Branching, Whole
-from projections.source import Source, catch_up, pages, pages_of
+from projections.replay import build
+from projections.source import Source, catch_up, pages_of
 from projections.warehouse import Warehouse
 
 TABLES = (
@@ -46,29 +48,32 @@ class Difference(NamedTuple):
     detail: str  # a sentence that names the field or table
 
 
-def differences(source: Source, documents: Documents, warehouse: Warehouse) -> list[Difference]:
+def differences(
+    source: Source, documents: Documents, warehouse: Warehouse, *, ledger: Path | None = None
+) -> list[Difference]:
     """Every difference between the live projections and a fresh replay of their ledger.
 
     The live ones may go on meanwhile. Rows beyond the position where the comparison began do not
-    count, and a document that went beyond it is folded again as far as it has come.
+    count, and a document that went beyond it is folded again as far as it has come. ``ledger`` is
+    the file that the events are in, as for ``replay.build``.
+
+    Raises:
+        CorruptError: an event cannot be read.
+        ProjectionError: there was no replay.
     """
     upto = min(documents.position(), warehouse.position())
     with TemporaryDirectory(prefix="trainledger-replay-") as folder:
-        database = Database(Path(folder) / "replay.db", synchronous="NORMAL")
-        fresh_documents = Documents(database, source)
-        fresh_warehouse = Warehouse(Path(folder) / "replay.duckdb")
-        try:
-            for page in pages(source, upto):
-                fresh_documents.apply(page)
-                fresh_warehouse.apply(page)
+        paths = build(source, Path(folder), upto, ledger=ledger)
+        with (
+            closing(Database(paths[0], synchronous="NORMAL")) as database,
+            closing(Warehouse(paths[1])) as fresh_warehouse,
+        ):
+            fresh_documents = Documents(database, source)
             return [
                 *_documents(source, documents, fresh_documents, upto),
                 *_branching(source, documents, fresh_documents),
                 *_warehouse(warehouse, fresh_warehouse, upto),
             ]
-        finally:
-            fresh_warehouse.close()
-            database.close()
 
 
 def differences_of(

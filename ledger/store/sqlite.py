@@ -37,6 +37,7 @@ class Database:
     def __init__(
         self, path: Path | Literal[":memory:"], *, synchronous: Literal["FULL", "NORMAL"] = "FULL"
     ) -> None:
+        self.path = path if isinstance(path, Path) else None  # None: in memory
         self._path = str(path)
         self._synchronous = synchronous
         self._closed = False

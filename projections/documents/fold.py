@@ -5,7 +5,7 @@ question is for a restore: then the earlier events of the run are read again, to
 counts. A state may be changed in place, so the caller gives it up.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import singledispatch
 
 from ledger.events import (
@@ -45,13 +45,13 @@ from ledger.events import (
 )
 from projections import wire
 from projections.documents import checks, cost, memory, series, timing
-from projections.documents.lookback import look_back
+from projections.documents.lookback import Past, look_back
 from projections.documents.state import Attempt, State, attempt as opened, begin, find, reporter
 from projections.errors import ProjectionError
 
 SENTENCES = 5  # of each kind that an attempt keeps; all are counted
 
-Earlier = Callable[[], Iterable[Recorded]]  # events of the run before the one that is folded
+Earlier = Callable[[list[int]], Past]  # of the run, before the event that makes these restores
 
 
 def fold(state: State | None, recorded: Recorded, earlier: Earlier) -> State:
@@ -102,7 +102,7 @@ def _restore(state: State, event: Restored, earlier: Earlier) -> None:
 
 def _drop(state: State, attempt: Attempt, earlier: Earlier) -> None:
     """Drop what the newest restore took back, which made ``attempt`` go on from there."""
-    left = look_back(state["restores"], earlier())
+    left = look_back(state["restores"], earlier(state["restores"]))
     state["series"] = left.series
     for each in state["attempts"]:
         spent = left.spent[each["attempt"]]

@@ -16,6 +16,7 @@ from ledger.store.sqlite import Database
 from projections.documents import branches, catalogue, lineage, milestones, tables
 from projections.documents.change import Change
 from projections.documents.fold import fold
+from projections.documents.lookback import Past
 from projections.documents.record import record, summary
 from projections.documents.state import State
 from projections.documents.tables import TABLES, TRACKING, Branching, Row, Whole
@@ -118,7 +119,16 @@ class Documents:
 
     def _folded(self, state: State | None, recorded: Recorded) -> State:
         position, event = recorded
-        return fold(state, recorded, lambda: events_of(self._source, event.run_id, position - 1))
+        return fold(
+            state, recorded, lambda restores: self._past(event.run_id, position - 1, restores)
+        )
+
+    def _past(self, run_id: str, upto: int, restores: Sequence[int]) -> Past:
+        """What is known of a run before a restore, from where none of ``restores`` changes it."""
+        with self._database.read() as connection:
+            kept = milestones.untouched(connection, run_id, upto, restores)
+        state, after = (None, 0) if kept is None else (kept.state, kept.position)
+        return Past(state, events_of(self._source, run_id, upto, after))
 
     def _state(self, run_id: str) -> State | None:
         remembered = self._states.pop(run_id, None)

@@ -33,7 +33,7 @@ from ledger.run import RunState, evolve
 from ledger.store.sqlite import Database
 from projections import wire
 from projections.compare import differences
-from projections.documents import Documents
+from projections.documents import Documents, milestones
 from projections.documents.tables import Branching, Whole
 from projections.warehouse import Warehouse, line, queries
 from projections.warehouse.queries import Steps, Values
@@ -95,6 +95,26 @@ def test_documents_are_the_same_in_any_batching(
     assert rows_of(one_by_one, history) == expected
     assert rows_of(in_batches, history) == expected
     assert at_once.position() == one_by_one.position() == in_batches.position() == len(history)
+
+
+@given(history=histories(), apart=st.integers(1, 12))
+def test_a_restore_leaves_the_same_wherever_earlier_documents_are_kept(
+    history: list[Recorded], apart: int
+) -> None:
+    """S86, D6: what it reads again begins at one of them, and its result does not tell which."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(milestones, "EVENTS", apart)
+        often = documents(history, [[each] for each in history])
+        patched.setattr(milestones, "EVENTS", len(history))
+        never = documents(history, [history])
+
+    assert states_of(often, history) == states_of(never, history)
+
+
+def states_of(made: Documents, history: list[Recorded]) -> list[dict[str, Any]]:
+    """All that documents say, but for how much came since one was kept."""
+    rows = [made.whole(run_id).row for run_id in runs_of(history)]
+    return [{**row.state, "milestone": None} for row in rows if row is not None]
 
 
 @given(history=histories())

@@ -109,6 +109,33 @@ def test_a_restore_is_not_looked_back_from_again() -> None:
     assert live.history.reads == [(before + 1, 1)]
 
 
+def test_a_restore_reads_what_it_takes_back_and_not_the_whole_run() -> None:
+    """S86, D6: from the newest document that had never been further than the restore goes back."""
+    live = Live(make.training(), make.steps(4 * EVENTS))
+    end = live.history.position()
+    left = 3 * EVENTS + 60  # the third milestone knows no update beyond it
+
+    live.history.reads.clear()
+    live.add(make.restored(left, attempt=1), make.steps(left + 3, first=left + 1))
+
+    read = end - 3 * EVENTS
+    assert [each for each in live.history.reads if each[1]] == [(3 * EVENTS, read)]
+    loss = live.record(live.history.position())["results"]["trainingLoss"]
+    assert loss["steps"] == left + 3
+
+
+def test_a_restore_that_goes_back_before_everything_that_was_kept_reads_the_run() -> None:
+    """S86: a document that knows of updates beyond the restore is of no use for it."""
+    live = Live(make.training(), make.steps(2 * EVENTS))
+    end = live.history.position()
+    live.history.reads.clear()
+
+    live.add(make.restored(5, attempt=1))
+
+    assert [each for each in live.history.reads if each[1]] == [(0, end)]
+    assert live.record(end + 1)["results"]["trainingLoss"]["steps"] == 5
+
+
 def test_what_a_run_would_have_gone_on_from_is_that_of_then() -> None:
     """S10, S27, I9: saved at 10, then at 20; damaged, superseded and swept only when they were."""
     live = Live(make.training(), make.steps(30), make.saved(10), make.saved(20))
