@@ -14,7 +14,18 @@ from benchmarks.result import Result
 
 NAMES = (
     *("help", "blocked", "survive", "follow", "attempts", "restore", "verify"),
-    *("ingest", "series", "bytes", "saving", "overhead", "scale"),
+    *(
+        "ingest",
+        "series",
+        "bytes",
+        "preparing",
+        "saving",
+        "overhead",
+        "listing",
+        "reading",
+        "analysts",
+    ),
+    *("scale", "buckets"),
 )
 
 
@@ -49,7 +60,7 @@ def parse_options() -> argparse.Namespace:
         help="where files are made and removed; its disk is the one that is measured",
     )
     parser.add_argument(
-        "--steps", type=int, default=1_000_000, metavar="N", help="of the run that scale makes"
+        "--steps", type=int, default=1_000_000, metavar="N", help="of the run of a million steps"
     )
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)

@@ -36,12 +36,15 @@ def until(fact: Callable[[], T], every_seconds: float = 0.02) -> T:
 class Home:
     """One server's home."""
 
-    def __init__(self, folder: Path) -> None:
-        """Start a server in ``folder``, which is emptied first."""
+    def __init__(self, folder: Path, slots: int = 4) -> None:
+        """Start a server in ``folder``, which is emptied first.
+
+        ``slots``: runs that may train at once.
+        """
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        slots = json.dumps([f"cpu:{n}" for n in range(4)])
-        self.product = Product(folder / "home", TRAINLEDGER_DEVICES=slots)
+        devices = json.dumps([f"cpu:{n}" for n in range(slots)])
+        self.product = Product(folder / "home", TRAINLEDGER_DEVICES=devices)
         self.up()
 
     def up(self) -> None:
@@ -110,21 +113,16 @@ class Home:
     # -- requests
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer to a request over a new connection."""
+        """The JSON answer to a request over a new connection; a body that is text goes as it is."""
         return json.loads(self.fetch(method, path, body))
 
     def fetch(self, method: str, path: str, body: Any = None) -> bytes:
         """The bytes of an answer, as a program that uses nothing but Python gets them."""
-        home = self.product.home
-        url = json.loads((home / "server.json").read_text())["url"]
-        token = (home / "token").read_text().strip()
-        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+        content = body if body is None or isinstance(body, str) else json.dumps(body)
+        connection, headers = self.connect()
         try:
             connection.request(
-                method,
-                path,
-                None if body is None else json.dumps(body),
-                {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+                method, path, content, headers | {"Content-Type": "application/json"}
             )
             answer = connection.getresponse()
             said = answer.read()
@@ -132,3 +130,11 @@ class Home:
             connection.close()
         assert answer.status < 300, said
         return said
+
+    def connect(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+        """A new connection to the server, and the headers that it wants."""
+        home = self.product.home
+        url = json.loads((home / "server.json").read_text())["url"]
+        token = (home / "token").read_text().strip()
+        netloc = urlsplit(url).netloc
+        return http.client.HTTPConnection(netloc, timeout=60), {"Authorization": f"Bearer {token}"}

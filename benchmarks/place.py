@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from benchmarks import million
 from benchmarks.home import Home, until
 from benchmarks.steps import measured
 
@@ -27,11 +28,25 @@ class LongRun:
     batched_seconds: list[float]  # of one step in a transaction of 1,000
 
 
+@dataclass(frozen=True)
+class Million:
+    """A run of a million steps that has ended, in a home whose server is down."""
+
+    home: Home
+    run_id: str
+    steps: int
+
+    @property
+    def ledger(self) -> Path:
+        """The file that holds its events."""
+        return self.home.product.home / "ledger.db"
+
+
 class Place:
     """Homes that are made when they are first needed."""
 
     def __init__(self, folder: Path, steps: int) -> None:
-        """``steps``: of the run that ``scale`` makes."""
+        """``steps``: of the run of a million steps."""
         self.folder = folder
         self.steps = steps
         self._homes: list[Home] = []
@@ -66,6 +81,29 @@ class Place:
             batched_seconds=[each for _, each in floors],
         )
 
+    @cached_property
+    def million(self) -> Million:
+        """The run of a million steps, in a home that holds nothing else."""
+        home = self._open("million")
+        home.down()
+        run_id = million.write(home.product.home / "ledger.db", self.steps)
+        return Million(home, run_id, self.steps)
+
+    @cached_property
+    def many(self) -> Home:
+        """The home of many short runs."""
+        return self._open("many")
+
+    @cached_property
+    def read(self) -> Home:
+        """A home whose published copy others read."""
+        return self._open("read")
+
+    @cached_property
+    def busy(self) -> Home:
+        """A home where many runs train at once."""
+        return self._open("busy", slots=20)
+
     def file(self, name: str) -> Path:
         """A path for a file of a floor."""
         return self.folder / name
@@ -75,8 +113,8 @@ class Place:
         for home in self._homes:
             home.close()
 
-    def _open(self, name: str) -> Home:
-        home = Home(self.folder / name)
+    def _open(self, name: str, slots: int = 4) -> Home:
+        home = Home(self.folder / name, slots)
         self._homes.append(home)
         return home
 

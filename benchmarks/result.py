@@ -1,7 +1,8 @@
 """A result: figures of one benchmark, each beside its floor and its aim."""
 
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -47,6 +48,13 @@ class Result:
 
     figures: Sequence[Figure]
     note: str = ""
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds that a call takes."""
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 def p50(values: Sequence[float]) -> float:

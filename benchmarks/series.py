@@ -2,15 +2,14 @@
 
 import json
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import orjson
 
 from benchmarks.place import LONG_STEPS, LongRun, Place
-from benchmarks.result import Figure, Result, p50
+from benchmarks.result import Figure, Result, p50, timed
 from benchmarks.steps import measured
 from cli.client import Client
 from cli.settings import Settings
@@ -28,9 +27,9 @@ def measure(place: Place) -> Result:
     run = place.long
     run.home.up()
     table = _table(place.file("table.db"))
-    pairs = [(_timed(lambda: _ours(run)), _timed(lambda: _floor(table))) for _ in range(ROUNDS)]
-    fast = [_timed(lambda: orjson.loads(_said(run))) for _ in range(ROUNDS)]
-    latest = [_timed(lambda: run.home.record(run.run_id)["latest"]) for _ in range(GETS)]
+    pairs = [(timed(lambda: _ours(run)), timed(lambda: _floor(table))) for _ in range(ROUNDS)]
+    fast = [timed(lambda: orjson.loads(_said(run))) for _ in range(ROUNDS)]
+    latest = [timed(lambda: run.home.record(run.run_id)["latest"]) for _ in range(GETS)]
     return Result(
         [
             Figure(
@@ -103,16 +102,10 @@ def _gets(run: LongRun) -> list[float]:
         )
     )
     with closing(client):
-        return [_timed(lambda: client.get(f"/v1/runs/{run.run_id}")) for _ in range(GETS)]
+        return [timed(lambda: client.get(f"/v1/runs/{run.run_id}")) for _ in range(GETS)]
 
 
 def _commands(run: LongRun) -> list[float]:
     """Seconds of whole commands."""
     words = ("runs", "get", run.run_id)
-    return [_timed(lambda: run.home.product.run(*words)) for _ in range(COMMANDS)]
-
-
-def _timed(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
+    return [timed(lambda: run.home.product.run(*words)) for _ in range(COMMANDS)]

@@ -2,6 +2,7 @@
 
     python -m benchmarks.trainer fast STEPS       as fast as it can
     python -m benchmarks.trainer rhythm STEPS     one step every 50 ms, its moment among its numbers
+    python -m benchmarks.trainer steady SECONDS   five steps a second, as many runs at once do
     python -m benchmarks.trainer die STEPS        killed straight after the last call returned
     python -m benchmarks.trainer timed ROUNDS     each call timed, in turns with the floor
 
@@ -20,6 +21,7 @@ from benchmarks.steps import measured
 from engine.client import Reporter, output_folder
 
 RHYTHM_SECONDS = 0.05
+STEADY_SECONDS = 0.2
 SENT = "padding_share"  # the number that gives way to the moment of the call
 ROUND_STEPS = 300
 WORK_SECONDS = 0.002  # before each timed call, so that each is forwarded by itself
@@ -40,6 +42,14 @@ def rhythm(report: Reporter, steps: int) -> None:
         time.sleep(RHYTHM_SECONDS)
         numbers = measured(step)
         report.step(step, numbers | {SENT: time.time()})
+    report.completed()
+
+
+def steady(report: Reporter, seconds: int) -> None:
+    """Report for so long, as slowly as a model of some size would."""
+    for step in range(1, round(seconds / STEADY_SECONDS) + 1):
+        time.sleep(STEADY_SECONDS)
+        report.step(step, measured(step))
     report.completed()
 
 
@@ -88,7 +98,7 @@ def _work() -> None:
         pass
 
 
-MANNERS = {"fast": fast, "rhythm": rhythm, "die": die, "timed": timed}
+MANNERS = {"fast": fast, "rhythm": rhythm, "steady": steady, "die": die, "timed": timed}
 
 
 def main(manner: str, number: int) -> None:

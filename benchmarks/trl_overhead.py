@@ -34,6 +34,8 @@ from engine.prepare import base_model  # noqa: E402
 from engine.prepare.preparation import Means, prepare  # noqa: E402
 from engine.worker.trl import base, config  # noqa: E402
 from engine.worker.trl.callback import ReportSteps  # noqa: E402
+from engine.worker.trl.order import Order  # noqa: E402
+from engine.worker.trl.ranks import Ranks  # noqa: E402
 from ledger.plan import Plan, parse  # noqa: E402
 
 MODEL = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
@@ -108,6 +110,8 @@ def report_steps() -> ReportSteps:
         reporter,
         validates=False,
         announce=lambda model, optimizer, total: None,  # noqa: ARG005
+        order=Order(rows=1, seed=0, per_update=1, per_micro_batch=1),
+        ranks=Ranks(),
     )
 
 
