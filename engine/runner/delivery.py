@@ -16,7 +16,7 @@ class AwayError(Exception):
 
 
 class RefusedError(Exception):
-    """The server knows no such attempt or no such token."""
+    """The server knows no such job or no such token."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Answer:
 
     taken: int | None  # number of the last line that it has; None where it said nothing about it
     request: str | None = None  # "stop", "pause" or nothing (any more)
-    closed: bool = False  # the attempt is over for the ledger
+    closed: bool = False  # the job is over for the ledger
     is_gap: bool = False  # nothing was taken: lines before these are missing there
 
 
@@ -34,7 +34,7 @@ class Delivery:
 
     def __init__(self, job: Job) -> None:
         self._server_file = job.server_file
-        self._path = f"/v1/runs/{job.run}/attempts/{job.attempt}/reports"
+        self._path = f"/v1/runs/{job.run}/{job.kind}s/{job.number}/reports"
         self._headers = {
             "Authorization": f"Bearer {job.token}",
             "Content-Type": "application/json",

@@ -1,31 +1,43 @@
-"""The job folder of an attempt: what the runner is told, and the files that it leaves there."""
+"""The folder of a job: what the runner is told, and the files that it leaves there."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt of a run on this machine."""
+    """One job of a run on this machine."""
 
     folder: Path
     run: str
-    attempt: int
+    kind: str  # attempt or preparation
+    number: int  # of its kind in the run, from 1
     command: tuple[str, ...]
     directory: str | None  # where the worker starts; the runner's own where None
     devices: tuple[str, ...]
     environment: dict[str, str]
-    token: str  # good for the reports of this attempt only; the worker never gets it
+    token: str  # good for the reports of this job only; the worker never gets it
     server_file: Path
     stop_grace_seconds: float
     patience_seconds: float  # so long an ended worker's reports wait for a server
+    ranks: int = 1  # processes that the worker is made of
+    uuids: dict[str, str] = field(default_factory=dict)  # of those of its devices that have one
 
     @property
     def spool(self) -> Path:
-        """Report lines of rank 0."""
-        return self.folder / "spool" / "rank0.jsonl"
+        """Report lines of rank 0, which speaks for all."""
+        return self.spool_of(0)
+
+    def spool_of(self, rank: int) -> Path:
+        """Report lines of one process of the worker."""
+        return self.folder / "spool" / f"rank{rank}.jsonl"
+
+    @property
+    def rendezvous(self) -> Path:
+        """Where the ranks find each other; the first of them makes it."""
+        return self.folder / "rendezvous"
 
     @property
     def plan(self) -> Path:
@@ -73,7 +85,8 @@ def load(folder: Path) -> Job:
     return Job(
         folder=folder,
         run=said["run"],
-        attempt=said["attempt"],
+        kind=said["kind"],
+        number=said["number"],
         command=tuple(said["command"]),
         directory=said["directory"],
         devices=tuple(said["devices"]),
@@ -82,6 +95,8 @@ def load(folder: Path) -> Job:
         server_file=Path(said["serverFile"]),
         stop_grace_seconds=said["stopGraceSeconds"],
         patience_seconds=said["patienceSeconds"],
+        ranks=said.get("ranks", 1),
+        uuids=said.get("uuids", {}),
     )
 
 

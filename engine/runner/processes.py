@@ -39,6 +39,18 @@ def kill_group_of(said: dict[str, Any]) -> None:
     _kill_group(pid)
 
 
+def kill_groups_of(worker: dict[str, Any] | None) -> None:
+    """Kill the groups of all processes of a worker, as its file says them; one may have none.
+
+    Raises:
+        TimeoutError: something of it still runs.
+    """
+    if worker is None or worker["pid"] is None:
+        return
+    for each in [worker, *worker.get("others", [])]:
+        kill_group_of(each)
+
+
 def kill_tree(root: psutil.Process) -> None:
     """Kill ``root`` and its descendants, each with the group that it leads.
 

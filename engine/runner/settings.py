@@ -1,6 +1,7 @@
 """Settings: what a worker's environment holds."""
 
 import os
+from collections.abc import Mapping
 
 from engine.runner.job import Job
 
@@ -11,34 +12,60 @@ _NAMES = (
     *("LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME"),
 )
 _PREFIXES = (
-    *("LC_", "XDG_", "SSL_CERT_", "CUDA_", "NVIDIA_", "NCCL_", "OMP_", "MKL_", "OPENBLAS_"),
+    *("LC_", "XDG_", "SSL_CERT_", "CUDA_", "NVIDIA_", "NCCL_", "GLOO_"),
+    *("OMP_", "MKL_", "OPENBLAS_"),
     *("TORCH_", "PYTORCH_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TOKENIZERS_", "ACCELERATE_"),
     *("HTTP_", "HTTPS_", "NO_", "http_", "https_", "no_"),  # proxies
 )
 
 
-def worker_environment(job: Job) -> dict[str, str]:
-    """Everything that the worker of ``job`` finds in its environment."""
+def worker_environment(job: Job, *, rank: int = 0) -> dict[str, str]:
+    """Everything that this rank of the worker of ``job`` finds in its environment."""
     passed = {
         name: value
         for name, value in os.environ.items()
         if name in _NAMES or name.startswith(_PREFIXES)
     }
     return {
+        **(_among_others(job, rank) if job.ranks > 1 else {}),
         **passed,
         "PYTHONUNBUFFERED": "1",
         **job.environment,
         "TRAINLEDGER_RUN": job.run,
-        "TRAINLEDGER_ATTEMPT": str(job.attempt),
-        "TRAINLEDGER_RANK": "0",
-        "TRAINLEDGER_SPOOL": str(job.spool),
+        f"TRAINLEDGER_{job.kind.upper()}": str(job.number),
+        "TRAINLEDGER_RANK": str(rank),
+        "TRAINLEDGER_SPOOL": str(job.spool_of(rank)),
         "TRAINLEDGER_PLAN": str(job.plan),
         "TRAINLEDGER_OUTPUT": str(job.output),
         "TRAINLEDGER_CONTROL": str(job.control),
-        "CUDA_VISIBLE_DEVICES": visible_devices(job.devices),
+        "TRAINLEDGER_SLOTS": ",".join(job.devices),
+        "CUDA_VISIBLE_DEVICES": visible_devices(job.devices, job.uuids),
     }
 
 
-def visible_devices(devices: tuple[str, ...]) -> str:
-    """The numbers of the CUDA devices among ``devices``; none hides them all."""
-    return ",".join(each.split(":", 1)[1] for each in devices if each.startswith("cuda:"))
+def _among_others(job: Job, rank: int) -> dict[str, str]:
+    """What a rank of several has to know beside that; its libraries know most of the names.
+
+    The ranks meet in a file, so no port has to be chosen that somebody else might take meanwhile,
+    and they listen on this machine's own interface alone: what they say to each other is not
+    protected. Each has its share of the processors: with threads for all of them each, they would
+    keep each other waiting.
+    """
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(job.ranks),
+        "LOCAL_WORLD_SIZE": str(job.ranks),
+        "TRAINLEDGER_RENDEZVOUS": str(job.rendezvous),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // job.ranks)),
+    }
+
+
+def visible_devices(devices: tuple[str, ...], uuids: Mapping[str, str]) -> str:
+    """The CUDA devices among ``devices``; none hides them all.
+
+    Each by its UUID, where that is known: CUDA may number them otherwise than whoever found them.
+    """
+    cuda = [each for each in devices if each.startswith("cuda:")]
+    return ",".join(uuids.get(each, each.split(":", 1)[1]) for each in cuda)

@@ -5,14 +5,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 from engine.runner.delivery import Answer, AwayError, Delivery, RefusedError
+from engine.runner.exits import Exit
 from engine.runner.job import Job
 from engine.runner.tail import Tail
 from engine.runner.wakeup import Wakeup
-from engine.runner.worker import Exit, Worker, bury, forgo, start
+from engine.runner.worker import Worker, bury, forgo, start
 
 BEAT_SECONDS = 1.5  # the server wants a sign of life every 2 s
 LOOK_SECONDS = 0.02  # between two looks at a worker that says nothing
@@ -131,7 +131,7 @@ class Supervisor:
             "first": self._tail.next_line - len(self._batch),
             "lines": self._batch,
             "runner": self._runner,
-            "exit": asdict(self._exit) if self._exit is not None and ended else None,
+            "exit": self._exit.said() if self._exit is not None and ended else None,
         }
 
     def _heed(self, answer: Answer, body: dict[str, Any]) -> None:

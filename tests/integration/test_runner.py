@@ -51,6 +51,8 @@ def test_the_worker_finds_what_its_contract_promises(jobs: Jobs, tmp_path: Path)
         "TRAINLEDGER_CONTROL": str(folder / "control.json"),
         "TRAINLEDGER_RESTORE": "/restored",
         "TRAINLEDGER_CACHE": str(tmp_path / "cache" / "rows"),
+        "TRAINLEDGER_DATASETS": str(tmp_path / "datasets"),
+        "TRAINLEDGER_SLOTS": "cpu:0",
     }
     assert found["NCCL_DEBUG"] == "INFO"
     assert found["PYTHONUNBUFFERED"] == "1"
@@ -104,11 +106,15 @@ def test_a_command_that_is_not_there_says_so_in_its_log(jobs: Jobs) -> None:
 
 @pytest.mark.parametrize(
     ("devices", "visible"),
-    [(("cuda:1",), "1"), (("cuda:0", "cuda:3"), "0,3"), (("cpu:0",), "")],
+    [
+        (("cuda:1",), "1"),
+        (("cuda:0", "cuda:3"), "GPU-aa,3"),
+        (("cpu:0",), ""),
+    ],
 )
 def test_a_worker_sees_its_devices_only(devices: tuple[str, ...], visible: str) -> None:
-    """design.md, dispatch: a claim of devices."""
-    assert visible_devices(devices) == visible
+    """design.md, dispatch: a claim of devices, by UUID where it is known."""
+    assert visible_devices(devices, {"cuda:0": "GPU-aa"}) == visible
 
 
 def test_a_report_is_on_its_way_within_milliseconds(jobs: Jobs) -> None:
@@ -201,7 +207,8 @@ def a_job(home: Path, ingest: FakeIngest, **facts: Any) -> Path:
     """A job folder that no launcher made."""
     job = {
         "run": "00000000000000bb",
-        "attempt": 2,
+        "kind": "attempt",
+        "number": 2,
         "command": ["true"],
         "directory": None,
         "devices": [],

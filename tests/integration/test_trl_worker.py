@@ -265,6 +265,8 @@ def test_the_norms_of_a_hand_made_gradient(tmp_path: Path) -> None:
         Reporter(tmp_path / "spool.jsonl"),
         validates=False,
         announce=lambda model, optimizer, total: None,  # noqa: ARG005
+        order=import_module("engine.worker.trl.order").Order(1, 0, 1, 1),
+        ranks=import_module("engine.worker.trl.ranks").Ranks(),
     )
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path),

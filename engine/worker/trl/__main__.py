@@ -5,16 +5,26 @@ Exit code 0: completed. 65: refused, the sentence is in the spool. 70: failed an
 """
 
 import sys
+import time
 import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from engine.client import Reporter, output_folder, read_plan
 from engine.errors import RefusalError, StoppedError
 from engine.prepare import settings
-from engine.prepare.preparation import Means, prepare
+from engine.prepare.preparation import Means, Prepared, prepare
 from engine.worker.start import start
+from engine.worker.trl import settings as trl_settings
 from engine.worker.trl.requests import Asked, Requests
+from engine.worker.trl.settings import Place
 from ledger.plan import parse
 
+if TYPE_CHECKING:
+    from engine.worker.trl.ranks import Ranks
+
+LOOK_SECONDS = 0.05  # between two looks for rank 0
 COMPLETED, REFUSED, FAILED, STOPPED = 0, 65, 70, 143
 
 
@@ -32,7 +42,9 @@ def main() -> int:
         return STOPPED
     except Exception as error:  # noqa: BLE001 - nothing is above this frame
         traceback.print_exception(error)
-        reporter.failed(cause_of(error))
+        cause = cause_of(error)
+        if cause != "unknown" or trl_settings.place().count == 1:
+            reporter.failed(cause)  # else it may only have lost its partner, whose end says more
         return FAILED
     return COMPLETED
 
@@ -44,21 +56,48 @@ def run(reporter: Reporter, requests: Requests) -> None:
         if requests():
             raise StoppedError
 
-    plan, begins = parse(read_plan()), start()
+    plan, begins, place = parse(read_plan()), start(), trl_settings.place()
+    if place.count != plan.execution.devices:
+        raise RuntimeError(f"{place.count} ranks began, the plan needs {plan.execution.devices}")
     settings.prepare_libraries()
-    data = prepare(plan, Means(reporter, cache=settings.cache_folder(), go_on=go_on))
+    data = prepare(plan, Means(reporter, settings.cache_folder(), go_on)) if place.leads else None
 
     reporter.stage("loading the engine")
-    from engine.worker.trl import sft  # noqa: PLC0415 - takes seconds, after the line above
+    from engine.worker.trl import ranks, sft  # noqa: PLC0415 - takes seconds, after the line above
 
-    sft.train(
-        plan,
-        data,
-        reporter,
-        output=output_folder(),
-        requests=requests,
-        start=begins,
-    )
+    if not place.leads:
+        wait_for_rank_0(place, go_on)
+    joined = ranks.Ranks(place)
+    try:
+        sft.train(
+            plan,
+            share(data, joined),
+            reporter,
+            output=output_folder(),
+            requests=requests,
+            start=begins,
+            ranks=joined,
+        )
+    except StoppedError:  # which all of them heard at the same call
+        joined.part()
+        raise
+    joined.part()
+
+
+def wait_for_rank_0(place: Place, go_on: Callable[[], None]) -> None:
+    """Wait until the first rank has the rows; it may have to make them, and be asked to stop."""
+    while place.rendezvous is not None and not place.rendezvous.exists():
+        go_on()
+        time.sleep(LOOK_SECONDS)
+
+
+def share(data: Prepared | None, ranks: "Ranks") -> Prepared:
+    """The rows of rank 0, on every rank: none of the others tokenises them a second time."""
+    told = None if data is None else replace(data, recipe=replace(data.recipe))  # no tokenizer
+    shared = ranks.share(told)
+    if shared is None:
+        raise RuntimeError("rank 0 has no rows")
+    return shared
 
 
 def cause_of(error: BaseException) -> str:

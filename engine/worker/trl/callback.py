@@ -15,8 +15,11 @@ from transformers import TrainerCallback
 
 from engine.client import Reporter
 from engine.worker.trl.facts import FRESH, Progress
+from engine.worker.trl.loading import IDLE_TOKENS
 from engine.worker.trl.memory import GROWTH, Meter
 from engine.worker.trl.norms import AdapterNorms, clip_factor
+from engine.worker.trl.order import Order
+from engine.worker.trl.ranks import Ranks
 
 _TOKENS = {"num_tokens", "eval_num_tokens"}
 
@@ -31,14 +34,20 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         validates: bool,
         announce: Callable[[Any, Any, int], None],
         begins: Progress = FRESH,
+        order: Order,
+        ranks: Ranks,
     ) -> None:
         """``announce`` is called with model, optimizer and number of updates before the first.
 
         ``begins`` is how far the run is already.
         """
+        self._order = order
+        self._ranks = ranks
+        self._devices: list[str] = []  # of all ranks, where this is the one that reports
         self.loss_sum = begins.loss_sum  # of all updates of the run
         self._tokens = begins.tokens  # which the engine no longer counts
         self._base_step = begins.base_step  # which the engine counts, and the run does not
+        self._begins_at = begins.engine_step
         self._reporter = reporter
         self._validates = validates
         self._announce = announce
@@ -56,6 +65,7 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         self._norms = AdapterNorms(each for each in model.parameters() if each.requires_grad)
         total = state.max_steps - self._base_step
         self.meter = Meter(model, kwargs["optimizer"])
+        self._devices = self._ranks.gather(next(iter(self.meter.peak_bytes())))
         self._announce(model, kwargs["optimizer"], total)
         self._reporter.training(total_steps=total)
 
@@ -85,7 +95,7 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         """Report every number: of a step, of an evaluation, or of the whole training."""
         measured = {name: value for name, value in logs.items() if _is_number(value)}
         for name in measured.keys() & _TOKENS:
-            measured[name] += self._tokens
+            measured[name] += self._tokens - self._idle_tokens(state.global_step)
         if "loss" in measured:
             if self._base_step:
                 measured["engine_step"] = state.global_step
@@ -94,6 +104,11 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
             self._reporter.validation(self._step(state), measured)
         elif state.global_step >= state.max_steps:
             self._report_summary(self._step(state), measured)
+
+    def _idle_tokens(self, engine_step: int) -> int:
+        """Tokens that the engine has counted, and which are of no row."""
+        idle = self._order.idle(engine_step) - self._order.idle(self._begins_at)
+        return idle * IDLE_TOKENS
 
     def _step(self, state: Any) -> int:
         """The step of this run."""
@@ -129,8 +144,13 @@ class ReportSteps(TrainerCallback):  # type: ignore[misc]  # the library has no 
         self._report_memory(step, growth=1.0)
 
     def _report_memory(self, step: int, *, growth: float = GROWTH) -> None:
-        """Say the peak after the first step, and again when it has grown noticeably."""
-        now, most = self.meter.peak_bytes(), self.meter.news(growth=growth)
+        """Say the peak after the first step, and again when it has grown noticeably.
+
+        What held a device is said of one alone: peaks of several are not one device's parts.
+        """
+        peaks = self._ranks.numbers(next(iter(self.meter.peak_bytes().values())))
+        now = dict(zip(self._devices, peaks, strict=False))  # nothing, where others report
+        most = None if self._ranks.are_several else self.meter.news(growth=growth)
         if most is not None:
             self._reporter.memory(now, step=most.step, breakdown=most.breakdown)
         elif any(peak > self._peak_bytes.get(name, 0) * growth for name, peak in now.items()):

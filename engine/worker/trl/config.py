@@ -13,6 +13,7 @@ def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0)
     """The arguments of ``SFTConfig``; the run begins at the trainer's step ``base_step``."""
     config, execution = plan.config, plan.execution
     micro = execution.micro_batch_sequences or 1
+    together = micro * execution.devices
     return {
         "output_dir": str(folder),
         "learning_rate": config.learning_rate,
@@ -20,7 +21,7 @@ def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0)
         "max_steps": base_step + config.max_steps if config.max_steps else -1,
         "per_device_train_batch_size": micro,
         "per_device_eval_batch_size": micro,
-        "gradient_accumulation_steps": config.sequences_per_update // micro,
+        "gradient_accumulation_steps": config.sequences_per_update // together,
         "max_length": config.max_seq_length,
         "seed": config.seed,
         "data_seed": config.seed,  # stated, the order of rows depends on nothing else
@@ -42,6 +43,16 @@ def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0)
         "report_to": "none",
         "disable_tqdm": True,
         "dataset_kwargs": {"skip_prepare_dataset": True},  # our rows are tokens already
+        **(_over_ranks(on_gpu=on_gpu) if execution.devices > 1 else {}),
+    }
+
+
+def _over_ranks(*, on_gpu: bool) -> dict[str, Any]:
+    """The arguments beside those, where several ranks train."""
+    return {
+        "ddp_backend": "nccl" if on_gpu else "gloo",
+        "ddp_find_unused_parameters": False,  # every adapter weight is in every pass
+        "average_tokens_across_devices": True,  # the loss is over the targets of all ranks
     }
 
 
@@ -79,6 +90,7 @@ def hyperparameters(plan: Plan, args: Any, *, total_steps: int) -> dict[str, Any
         **_flat(plan.config),
         "microBatchSequences": args.per_device_train_batch_size,
         "accumulation": args.gradient_accumulation_steps,
+        "devices": args.world_size,
         "totalSteps": total_steps,
         "warmupSteps": args.get_warmup_steps(total_steps),
         "optimizer": str(getattr(args.optim, "value", args.optim)),

@@ -46,7 +46,7 @@ class Progress(Part):
 
     step: int  # of this run
     base_step: int = 0  # the trainer's step that it began at; above 0 in a branch of training state
-    next_rows: tuple[int, ...]  # of the micro-batch that comes next
+    next_rows: tuple[int, ...]  # of the update that comes next, the first of them at least
     tokens: int  # trained so far, without padding
     cells: int  # of the batches so far, with padding
     loss_sum: float  # of all updates

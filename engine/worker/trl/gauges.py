@@ -67,7 +67,7 @@ class ProcessGauge:
     def device(self) -> Device:
         """The machine's memory, or as much of it as this process may have."""
         whole = psutil.virtual_memory().total
-        return Device("cpu:0", min(whole, limit_bytes() or whole), outside=0)
+        return Device(settings.cpu_name(), min(whole, limit_bytes() or whole), outside=0)
 
     def reserved_bytes(self) -> int:
         """The resident set."""
@@ -75,7 +75,8 @@ class ProcessGauge:
 
     def peak_bytes(self) -> dict[str, int]:
         """The largest resident set."""
-        return {"cpu:0": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT_BYTES}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT_BYTES
+        return {settings.cpu_name(): peak}
 
     @contextmanager
     def watch(self) -> Iterator[None]:

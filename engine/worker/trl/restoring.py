@@ -7,6 +7,10 @@ at the two places where that is right: before an epoch that begins, and within a
 batches before were passed over, for drawing up the rows draws a number itself. In the end all that
 is in place is compared with what was saved, and the ledger is told.
 
+Another number of ranks may go on: rows, gradients and weights are the same whatever the division.
+Random numbers are a rank's own. One that had none begins anew, as seed, rank and update say, and
+what is reported of the random numbers is then that they differ.
+
 A branch of training state goes on in the same way, though it is another run; a branch of weights
 needs the weights alone. ``branching.py`` says what both do otherwise.
 """
@@ -33,6 +37,9 @@ from engine.worker.trl.base import few
 from engine.worker.trl.comparing import difference
 from engine.worker.trl.errors import NothingLeftError, RefusalError
 from engine.worker.trl.facts import FRESH, Progress, Writer
+from engine.worker.trl.loading import Batch, is_idle
+from engine.worker.trl.order import Order
+from engine.worker.trl.ranks import Ranks
 
 T = TypeVar("T")
 
@@ -76,7 +83,7 @@ class Restored(Weights):
     progress: Progress
     optimizer: dict[str, Any]
     schedule: dict[str, Any]
-    random: rng.State
+    random: rng.State | None  # of this rank; None: it had none when this was saved
     scale: dict[str, Any]  # of the gradients, in float16; else empty
     begins_branch: bool  # it is of another run than the one that takes it up
 
@@ -92,7 +99,7 @@ class Restored(Weights):
 
     def release(self) -> None:
         """Give back the memory of what was compared."""
-        for each in (self.adapter, self.optimizer, self.schedule, self.random, self.scale):
+        for each in (self.adapter, self.optimizer, self.schedule, self.random or {}, self.scale):
             each.clear()
 
     def for_the_trainer(self) -> str:
@@ -104,8 +111,8 @@ class Restored(Weights):
         return str(self.folder)
 
 
-def read(start: Start) -> Weights:
-    """As much of the snapshot as this attempt takes; all of it is a ``Restored``.
+def read(start: Start, *, rank: int = 0) -> Weights:
+    """As much of the snapshot as this rank takes; all of it is a ``Restored``.
 
     Raises:
         RefusalError: a part of that is missing or cannot be read.
@@ -134,7 +141,9 @@ def read(start: Start) -> Weights:
         progress=progress,
         optimizer=_read(inner / snapshots.OPTIMIZER, "optimizer state", _optimizer),
         schedule=_read(inner / snapshots.SCHEDULE, "learning-rate schedule", _schedule),
-        random=_read(inner / snapshots.RNG, "RNG state", _random),
+        random=_read(inner / snapshots.rng_of(rank), "RNG state", _random)
+        if rank < weights.writer.world_size
+        else None,
         scale=_read(inner / snapshots.SCALER, "gradient scale", _packed)
         if (inner / snapshots.SCALER).exists()
         else {},
@@ -164,7 +173,6 @@ def refuse_unfit(restored: Restored, present: Writer, model: Any, *, scaler: Any
     _refuse_other_base(restored, present)
     _refuse_others(
         restored.name,
-        ("the world size", saved.world_size, present.world_size),
         ("the device", saved.device, present.device),
         ("config.sequencesPerUpdate", saved.sequences_per_update, present.sequences_per_update),
         (
@@ -194,13 +202,21 @@ class RestoreState(TrainerCallback):  # type: ignore[misc]  # the library has no
     """Puts random numbers back, and says whether what is in place is what was saved."""
 
     def __init__(
-        self, reporter: Reporter, restored: Restored, *, rows: Sequence[TokenRow], mid_epoch: bool
+        self,
+        reporter: Reporter,
+        restored: Restored,
+        *,
+        rows: Sequence[TokenRow],
+        order: Order,
+        ranks: Ranks,
     ) -> None:
-        """``rows`` are all rows; ``mid_epoch`` says whether the epoch goes on or begins."""
+        """``rows`` are all rows, and ``order`` is that in which they are trained now."""
         self._reporter = reporter
         self._restored = restored
         self._rows = rows
-        self._mid_epoch = mid_epoch
+        self._order = order
+        self._ranks = ranks
+        self._mid_epoch = order.place(restored.progress.engine_step)[1] > 0
         self._differences: dict[str, float] = {}
         self._is_done = False
 
@@ -231,25 +247,38 @@ class RestoreState(TrainerCallback):  # type: ignore[misc]  # the library has no
         if not self._is_done:
             self._put_random_numbers()
 
-    def check_rows(self, batch: Mapping[str, torch.Tensor]) -> None:
+    def check_rows(self, batch: Batch) -> None:
         """See whether the first micro-batch holds the rows that come next, and report."""
-        taken = [
-            ids[mask.bool()].tolist()
-            for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
-        ]
-        expected = [self._rows[number].input_ids for number in self._restored.progress.next_rows]
-        if taken != expected:
+        saved = self._restored.progress.next_rows
+        rows = self._order.next_rows(self._restored.progress.engine_step)
+        mine = next(self._order.passes(rows, self._ranks.rank))
+        expected = [self._rows[number].input_ids for number in mine]
+        taken = [] if is_idle(batch) else _rows_of(batch)
+        if rows[: len(saved)] != saved or taken != expected:
             self._differences["dataPosition"] = math.inf
         self._report()
 
     def _put_random_numbers(self) -> None:
-        rng.put(self._restored.random)
-        self._differences["rng"] = difference(self._restored.random, rng.state())
+        saved, writer, place = self._restored.random, self._restored.writer, self._ranks
+        if saved is None:
+            rng.begin(writer.seed, place.rank, self._restored.progress.engine_step)
+        else:
+            rng.put(saved)
+        is_same = saved is not None and place.count == writer.world_size
+        self._differences["rng"] = difference(saved, rng.state()) if is_same else math.inf
         self._is_done = True
 
     def _report(self) -> None:
         comparing.report(self._reporter, self._restored.begins.step, self._differences)
         self._restored.release()
+
+
+def _rows_of(batch: Batch) -> list[list[int]]:
+    """The tokens of each row, without padding."""
+    return [
+        ids[mask.bool()].tolist()
+        for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
+    ]
 
 
 def _refuse_other_base(weights: Weights, present: Writer) -> None:

@@ -4,6 +4,7 @@ A state holds tensors, numbers and tuples only, so that a file of it loads witho
 code (``weights_only=True``); numpy's own form would need an exception from that.
 """
 
+import hashlib
 import random
 from typing import Any
 
@@ -23,6 +24,18 @@ def state() -> State:
         "torch": torch.get_rng_state(),
     }
     return found | ({"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {})
+
+
+def begin(seed: int, rank: int, step: int) -> None:
+    """Let every generator begin anew, for a rank that has no state of its own at this step.
+
+    What it then draws follows from the three numbers alone, and other numbers draw otherwise.
+    """
+    digest = hashlib.sha256(f"{seed} {rank} {step}".encode()).digest()
+    derived = int.from_bytes(digest[:4], "little")  # numpy takes no more
+    random.seed(derived)
+    np.random.seed(derived)
+    torch.manual_seed(derived)  # of every GPU as well
 
 
 def check(found: State) -> None:

@@ -18,6 +18,7 @@ from engine.client import Reporter
 from engine.worker.trl import folders, rng, snapshots
 from engine.worker.trl.errors import StoppedError
 from engine.worker.trl.facts import Progress, Writer
+from engine.worker.trl.ranks import Ranks
 from engine.worker.trl.requests import Request, Requests
 from ledger.plan import Execution
 
@@ -37,8 +38,10 @@ class Saver:
         beside: Mapping[str, bytes],
         writer: Writer,
         scaler: Any,
+        ranks: Ranks,
     ) -> None:
         """``beside`` are the files that stand beside the weights, the same in every snapshot."""
+        self._ranks = ranks
         self._reporter = reporter
         self._folder = folder
         self._beside = beside
@@ -50,13 +53,21 @@ class Saver:
     ) -> bool:
         """Save the newest update; false, and said so, where the disk does not take it.
 
-        ``state`` is the trainer's, ``parts`` are its model, optimizer and lr_scheduler.
+        ``state`` is the trainer's, ``parts`` are its model, optimizer and lr_scheduler. All ranks
+        call it, rank 0 writes, and all hear what became of it.
         """
-        step, kinds = progress.step, artifacts(resumable=resumable)
+        random = self._ranks.gather(rng.state()) if resumable else []
+        is_saved = self._ranks.leads and self._write(state, parts, progress, random)
+        return self._ranks.share(is_saved)
+
+    def _write(
+        self, state: Any, parts: Mapping[str, Any], progress: Progress, random: list[rng.State]
+    ) -> bool:
+        """Write and report a snapshot; one can go on from it where there are random numbers."""
+        step, kinds = progress.step, artifacts(resumable=bool(random))
         try:
             folder = folders.write(
-                self._folder / f"checkpoint-{step}",
-                self._files(state, parts, progress=progress, resumable=resumable),
+                self._folder / f"checkpoint-{step}", self._files(state, parts, progress, random)
             )
         except OSError as error:
             self._reporter.save_failed(step, reason(error))
@@ -71,13 +82,13 @@ class Saver:
         return True
 
     def _files(
-        self, state: Any, parts: Mapping[str, Any], *, progress: Progress, resumable: bool
+        self, state: Any, parts: Mapping[str, Any], progress: Progress, random: list[rng.State]
     ) -> snapshots.Files:
         yield from snapshots.weights(parts["model"], self._beside)
         yield from snapshots.facts(self._writer)
-        if resumable:
+        if random:
             yield from snapshots.training_state(
-                state, parts, scaler=self._scaler, progress=progress
+                state, parts, scaler=self._scaler, progress=progress, random=random
             )
 
 

@@ -23,10 +23,8 @@ TRL's SFTTrainer makes the updates. What it does otherwise, and we do ourselves:
 """
 
 import contextlib
-import copy
 import hashlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from transformers.utils.logging import disable_progress_bar
-from trl import SFTConfig, SFTTrainer
+from trl import SFTConfig
 
 from engine.client import Reporter
 from engine.errors import StoppedError
@@ -48,21 +46,24 @@ from engine.worker.trl import (
     facts,
     folders,
     restoring,
+    rng,
     room,
     snapshots,
 )
 from engine.worker.trl.branching import BeginSchedule, TakeWeights
 from engine.worker.trl.callback import ReportSteps
 from engine.worker.trl.errors import NothingLeftError
-from engine.worker.trl.facts import FRESH, Progress, Writer
+from engine.worker.trl.facts import FRESH, Writer
 from engine.worker.trl.order import Order
+from engine.worker.trl.ranks import Ranks
 from engine.worker.trl.requests import Requests
 from engine.worker.trl.restoring import Restored, RestoreState, Weights
 from engine.worker.trl.saving import Saver, SaveSnapshots
+from engine.worker.trl.trainer import MeasuringTrainer
 from ledger.plan import Plan
 
 
-def train(
+def train(  # noqa: PLR0913 (one for each part)
     plan: Plan,
     data: Prepared,
     reporter: Reporter,
@@ -70,24 +71,24 @@ def train(
     output: Path,
     requests: Requests,
     start: Start | None = None,
+    ranks: Ranks | None = None,
 ) -> None:
     """Train the plan's adapter on ``data`` and leave it in ``output/model``.
 
     What the plan wants saved on the way goes to ``output`` too. With a ``start``, begin from that
-    snapshot; its folder is used up.
+    snapshot; its folder is used up. Where there are several ``ranks``, each of them calls this.
 
     Raises:
         RefusalError: base model or snapshot are at fault.
         StoppedError: ``requests`` said so; at most one update after that was made.
     """
     disable_progress_bar()
-    taken = None if start is None else restoring.read(start)
+    ranks = ranks or Ranks()
+    requests = ranks.agreed(requests)
+    taken = None if start is None else restoring.read(start, rank=ranks.rank)
     begins = FRESH if taken is None else taken.begins
     training, validation = data.training, data.validation
-    reporter.stage("loading the model")
-    tokenizer = data.recipe.tokenizer
-    model = base.load_model(plan.base_model, plan.config)
-    _check_vocabulary(plan, data, model, reporter)
+    model, tokenizer = _loaded(plan, data, reporter)
     digest = base.digest(model)
     _go_on(requests)
 
@@ -97,6 +98,7 @@ def train(
     )
     adapter = config.lora_arguments(plan.config.lora)
     arguments = SFTConfig(**requested)
+    order = _order(plan, len(training), arguments)
 
     def announce(adapted: Any, optimizer: Any, total_steps: int) -> None:
         reporter.engine_config(
@@ -105,7 +107,12 @@ def train(
         reporter.hparams(config.hyperparameters(plan, arguments, total_steps=total_steps))
 
     steps = ReportSteps(
-        reporter, validates=validation is not None, announce=announce, begins=begins
+        reporter,
+        validates=validation is not None,
+        announce=announce,
+        begins=begins,
+        order=order,
+        ranks=ranks,
     )
     trainer = MeasuringTrainer(
         model=model,
@@ -115,37 +122,35 @@ def train(
         processing_class=tokenizer,
         peft_config=LoraConfig(**adapter),
         callbacks=[steps],
+        order=order,
+        ranks=ranks,
+        around_forward=steps.forward,
     )
-    trainer.around_forward = steps.forward
     writer = facts.writer(
         plan, arguments, trainer.model, base_model_digest=digest, rows=training.digest()
     )
-    order = Order(
-        rows=len(training),
-        seed=writer.seed,
-        per_update=writer.sequences_per_update,
-        per_micro_batch=writer.micro_batch_sequences,
-    )
-
-    def progress(owes_validation: bool) -> Progress:
-        return trainer.progress(
-            order.next_rows(trainer.state.global_step),
-            loss_sum=steps.loss_sum,
-            owes_validation=owes_validation,
-        )
-
-    beside = snapshots.companions(trainer.model, tokenizer, output)
+    beside = snapshots.companions(trainer.model, tokenizer, output) if ranks.leads else {}
     saves = SaveSnapshots(
-        Saver(reporter, output, beside=beside, writer=writer, scaler=trainer.accelerator.scaler),
+        Saver(
+            reporter,
+            output,
+            beside=beside,
+            writer=writer,
+            scaler=trainer.accelerator.scaler,
+            ranks=ranks,
+        ),
         plan.execution,
         requests=requests,
-        progress=progress,
+        progress=lambda owes: trainer.progress(loss_sum=steps.loss_sum, owes_validation=owes),
         begins=begins,
     )
     trainer.add_callback(saves)
-    folder = _take_up(taken, trainer, reporter, writer=writer, order=order, rows=training)
-    sizes = room.sizes(trainer.model.parameters(), beside.values())
-    _check_start(trainer, plan, reporter, rows=training, sizes=sizes, made=begins.step)
+    folder = _take_up(taken, trainer, reporter, writer=writer, rows=training)
+    if ranks.leads:
+        sizes = room.sizes(trainer.model.parameters(), beside.values())
+        _check_start(trainer, plan, reporter, rows=training, sizes=sizes, made=begins.step)
+    else:  # in the same way as rank 0, it would drop the same
+        rng.begin(plan.config.seed, ranks.rank, begins.engine_step)
     with contextlib.suppress(NothingLeftError):
         trainer.train(resume_from_checkpoint=folder)
     _report_fit(reporter, data.fit, padding_share=trainer.padding_share())
@@ -153,75 +158,36 @@ def train(
     if saves.has_stopped:
         raise StoppedError
 
-    reporter.stage("saving the model")
-    weights = snapshots.weights(trainer.model, beside)
-    _register(reporter, folders.write(output / "model", weights), step=trainer.step)
-    reporter.completed()
+    if ranks.leads:
+        _leave_model(trainer, reporter, output / "model", beside)
+        reporter.completed()
 
 
-class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]  # the library has no types
-    """SFTTrainer that knows which updates are this run's, and how much of them was padding."""
-
-    schedule_at_start: dict[str, Any]
-    around_forward: Callable[[], AbstractContextManager[None]]
-
-    _real: torch.Tensor | int = 0  # on the device: adding there waits for nothing
-    _cells = 0
-    _look: Callable[[Mapping[str, torch.Tensor]], None] | None = None
-    _base_step = 0
-
-    def go_on_from(
-        self, begins: Progress, *, look: Callable[[Mapping[str, torch.Tensor]], None]
-    ) -> None:
-        """Count on from ``begins``, pay what it owes, and let the first micro-batch be seen."""
-        self._real, self._cells, self._look = begins.tokens, begins.cells, look
-        self._base_step = begins.base_step
-        self.args.eval_on_start = begins.owes_validation
-
-    @property
-    def step(self) -> int:
-        """The newest update of this run."""
-        made: int = self.state.global_step - self._base_step
-        return made
-
-    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """Over the updates of this run, and not those that the trainer had made before it."""
-        schedule = super().create_scheduler(num_training_steps - self._base_step, optimizer)
-        self.schedule_at_start = copy.deepcopy(schedule.state_dict())
-        return schedule
-
-    def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Count the micro-batch, then train on it."""
-        mask = inputs["attention_mask"]
-        self._real = self._real + mask.sum()
-        self._cells += mask.numel()
-        if self._look is not None:
-            self._look(inputs)
-            self._look = None
-        return super().training_step(model, inputs, *args, **kwargs)
-
-    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-        """The loss, while what it keeps for the backward pass is measured."""
-        with self.around_forward():
-            return super().compute_loss(*args, **kwargs)
-
-    def progress(
-        self, next_rows: tuple[int, ...], *, loss_sum: float, owes_validation: bool
-    ) -> Progress:
-        """How far the training is."""
-        return Progress(
-            step=self.step,
-            base_step=self._base_step,
-            next_rows=next_rows,
-            tokens=int(self._real),
-            cells=self._cells,
-            loss_sum=loss_sum,
-            owes_validation=owes_validation,
+def _order(plan: Plan, rows: int, arguments: SFTConfig) -> Order:
+    """The order of so many rows, as the trainer divides them."""
+    if arguments.world_size != plan.execution.devices:
+        raise RuntimeError(
+            f"{arguments.world_size} ranks train, and the plan asks for {plan.execution.devices}"
         )
+    return Order(
+        rows=rows,
+        seed=plan.config.seed,
+        per_update=plan.config.sequences_per_update,
+        per_micro_batch=arguments.per_device_train_batch_size,
+        ranks=arguments.world_size,
+    )
 
-    def padding_share(self) -> float | None:
-        """The share of all trained batches that was padding; None before the first."""
-        return 1 - int(self._real) / self._cells if self._cells else None
+
+def _loaded(plan: Plan, data: Prepared, reporter: Reporter) -> tuple[Any, Any]:
+    """The base model and its tokenizer.
+
+    Raises:
+        RefusalError: they do not load, or do not fit each other or the rows.
+    """
+    reporter.stage("loading the model")
+    model = base.load_model(plan.base_model, plan.config)
+    _check_vocabulary(plan, data, model, reporter)
+    return model, data.recipe.tokenizer
 
 
 def _check_vocabulary(plan: Plan, data: Prepared, model: Any, reporter: Reporter) -> None:
@@ -262,12 +228,16 @@ def _check_start(
     checks.run(reporter, due)
 
 
-def _register(reporter: Reporter, folder: Path, *, step: int) -> None:
-    """Report the model in ``folder``."""
+def _leave_model(
+    trainer: MeasuringTrainer, reporter: Reporter, folder: Path, beside: Mapping[str, bytes]
+) -> None:
+    """Write the trained adapter into ``folder``, with the files ``beside`` it, and report it."""
+    reporter.stage("saving the model")
+    folders.write(folder, snapshots.weights(trainer.model, beside))
     weights = folder / snapshots.WEIGHTS
     reporter.model(
         folder,
-        step=step,
+        step=trainer.step,
         sha256=hashlib.sha256(weights.read_bytes()).hexdigest(),
         size_bytes=weights.stat().st_size,
     )
@@ -279,7 +249,6 @@ def _take_up(
     reporter: Reporter,
     *,
     writer: Writer,
-    order: Order,
     rows: TokenRows,
 ) -> str | None:
     """Have the trainer begin with ``taken``; the folder that it restores itself from, if it does.
@@ -294,13 +263,16 @@ def _take_up(
         trainer.add_callback(TakeWeights(reporter, taken, trainer.model))
         return None
     restoring.refuse_unfit(taken, writer, trainer.model, scaler=trainer.accelerator.scaler)
-    _, made = order.place(taken.progress.engine_step)
-    check = RestoreState(reporter, taken, rows=rows, mid_epoch=made > 0)
+    ranks = trainer.ranks
+    check = RestoreState(reporter, taken, rows=rows, order=trainer.order, ranks=ranks)
     trainer.add_callback(check)
     if taken.begins_branch:
         trainer.add_callback(BeginSchedule(lambda: trainer.schedule_at_start))
     trainer.go_on_from(taken.begins, look=check.check_rows)
-    return taken.for_the_trainer()
+    ranks.meet()  # all have read the folder
+    found = taken.for_the_trainer() if ranks.leads else str(taken.folder)
+    ranks.meet()
+    return found
 
 
 def _report_fit(reporter: Reporter, fit: Fit, *, padding_share: float | None) -> None:

@@ -14,7 +14,7 @@ Every part is made in memory and written by ``folders``: so all that can fail is
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,9 +31,14 @@ CARD = "README.md"  # the library's empty form
 TRAINING_STATE = "trainingState"
 OPTIMIZER, SCHEDULE, SCALER = "optimizer.pt", "scheduler.pt", "scaler.pt"  # the trainer's names
 TRAINER = "trainer_state.json"
-RNG, PROGRESS, WRITER = "rng.pt", "progress.json", "writer.json"
+PROGRESS, WRITER = "progress.json", "writer.json"
 
 Files = Iterator[tuple[str, bytes | memoryview]]
+
+
+def rng_of(rank: int) -> str:
+    """The file of a rank's random numbers."""
+    return f"rng-{rank}.pt" if rank else "rng.pt"
 
 
 def adapter_tensors(model: Any) -> dict[str, torch.Tensor]:
@@ -68,22 +73,28 @@ def facts(writer: Writer) -> Files:
 
 
 def training_state(
-    state: Any, parts: Mapping[str, Any], *, scaler: Any, progress: Progress
+    state: Any,
+    parts: Mapping[str, Any],
+    *,
+    scaler: Any,
+    progress: Progress,
+    random: Sequence[rng.State],
 ) -> Files:
     """The files that a training goes on from, as it is now.
 
-    ``state`` is the trainer's, ``parts`` are its optimizer and lr_scheduler, and ``scaler`` is that
-    of a training in float16, else None.
+    ``state`` is the trainer's, ``parts`` are its optimizer and lr_scheduler, ``scaler`` is that of
+    a training in float16, else None, and ``random`` has the random numbers of each rank.
     """
     slim = dataclasses.replace(state, log_history=[])  # it would grow with every update
     found: dict[str, Callable[[], bytes | memoryview]] = {
         OPTIMIZER: lambda: _packed(parts["optimizer"].state_dict()),
         SCHEDULE: lambda: _packed(parts["lr_scheduler"].state_dict()),
         SCALER: lambda: _packed(scaler.state_dict()),
-        RNG: lambda: _packed(rng.state()),
         TRAINER: lambda: json.dumps(dataclasses.asdict(slim)).encode(),
         PROGRESS: lambda: progress.model_dump_json(by_alias=True).encode(),
     }
+    for rank, each in enumerate(random):
+        yield f"{TRAINING_STATE}/{rng_of(rank)}", _packed(each)
     for name, make in found.items():
         if name != SCALER or scaler is not None:
             yield f"{TRAINING_STATE}/{name}", make()
