@@ -235,9 +235,29 @@ class Reporter:
         """What the engine was asked for and what it made of it."""
         self._append("engineConfig", requested=_plain(requested), resolved=_plain(resolved))
 
-    def dataset(self, rows: int, *, validation_rows: int | None = None) -> None:
-        """Rows that were read, before anything was dropped."""
-        self._append("dataset", rows=rows, validationRows=validation_rows)
+    def dataset(
+        self,
+        rows: int,
+        *,
+        validation_rows: int | None = None,
+        identity: str | None = None,
+        validation_identity: str | None = None,
+    ) -> None:
+        """Rows that were read, before anything was dropped.
+
+        Args:
+            rows: how many.
+            validation_rows: how many of them, or of another data set, are measured on.
+            identity: a SHA-256 over the rows, 64 hexadecimal digits, by which runs are compared.
+            validation_identity: the same of another data set.
+        """
+        self._append(
+            "dataset",
+            rows=rows,
+            validationRows=validation_rows,
+            identity=identity,
+            validationIdentity=validation_identity,
+        )
 
     def data_fit(
         self,

@@ -1,4 +1,4 @@
-"""Why an attempt ended: the published sentences, and which of them the evidence supports.
+"""Why a job ended: the published sentences, and which of them the evidence supports.
 
 The sentences are interface and are printed word for word. Except for a refusal, which is the
 worker's own word about its input, no reason holds anything internal.
@@ -8,8 +8,8 @@ import signal
 from enum import Enum
 from typing import Literal, NamedTuple
 
-from ledger.attempt import AttemptHead
-from ledger.events import EndClass
+from ledger.attempt import JobHead
+from ledger.events import EndClass, job_of
 from ledger.run import Ending
 
 REFUSED_EXIT = 65
@@ -25,6 +25,7 @@ class Exit(NamedTuple):
     signal: int | None = None
     oom_killed: bool | None = None  # by the operating system, for want of host memory
     seen: bool = True  # False: the runner itself was gone when it happened
+    rank: int | None = None  # of several, the one that ended the others
 
 
 _LATER = "Submit the run again later. If it fails the same way, quote the run ID to your operator."
@@ -80,6 +81,12 @@ class Failure(Enum):
         "this run’s job could not be started on the training cluster",
         _LATER,
     )
+    NOT_PREPARED = (
+        "not-prepared",
+        "infrastructure",
+        "this run’s rows could not be prepared",
+        _LATER,
+    )
     NO_PROGRESS = (
         "no-progress",
         "infrastructure",
@@ -112,7 +119,7 @@ class Failure(Enum):
         self.advice = advice
 
     def ending(self, seen: Exit) -> Ending:
-        """The end of an attempt for this reason."""
+        """The end of a job for this reason."""
         return Ending(
             "failed",
             self.end_class,
@@ -122,10 +129,13 @@ class Failure(Enum):
             exit_code=seen.code,
             signal=seen.signal,
             may_retry=self in _PASSING,
+            rank=seen.rank,
         )
 
 
-_PASSING = frozenset({Failure.NOT_STARTED, Failure.STOPPED, Failure.VANISHED})
+_PASSING = frozenset({Failure.NOT_STARTED, Failure.NOT_PREPARED, Failure.STOPPED, Failure.VANISHED})
+_OF_TRAINING = frozenset({Failure.STOPPED, Failure.VANISHED, Failure.UNKNOWN})
+_DONE = "everything that the plan asked for is done"
 REFUSAL_ADVICE = "Correct the input that the refusal names, then submit the run again."
 _CAUSES = {
     "deviceMemory": Failure.DEVICE_MEMORY,
@@ -135,13 +145,15 @@ _CAUSES = {
 }
 
 
-def ending(head: AttemptHead, seen: Exit, *, asked: Request | None = None) -> Ending:
-    """How the attempt ended: the worker's own word first, then our request, then how it died.
+def ending(head: JobHead, seen: Exit, *, asked: Request | None = None) -> Ending:
+    """How the job ended: the worker's own word first, then our request, then how it died.
 
     A worker that said that all is done has completed, however its process ended afterwards.
     """
+    job = job_of(head.stream)
+    is_preparation = job is not None and job.kind == "preparation"
     if head.said == "completed":
-        reason = "everything that the plan asked for is done"
+        reason = "the rows are prepared" if is_preparation else _DONE
         return Ending("completed", "completed", "completed", reason, "", seen.code, seen.signal)
     if asked == "cancel":
         reason = "the run was cancelled"
@@ -151,13 +163,15 @@ def ending(head: AttemptHead, seen: Exit, *, asked: Request | None = None) -> En
             "failed", "input", "refused", head.word, REFUSAL_ADVICE, seen.code, seen.signal
         )
     failure = _failure(head, seen)
+    if is_preparation and failure in _OF_TRAINING:
+        failure = Failure.NOT_PREPARED
     if asked == "pause" and failure in _PASSING:
         reason = "the run was paused"
         return Ending("paused", "stopped", "paused", reason, "", seen.code, seen.signal)
     return failure.ending(seen)
 
 
-def _failure(head: AttemptHead, seen: Exit) -> Failure:
+def _failure(head: JobHead, seen: Exit) -> Failure:
     if head.said == "failed":
         return _CAUSES.get(head.word, Failure.UNKNOWN)
     if seen.oom_killed:  # only the kernel's own count is proof; a SIGKILL alone is not

@@ -1,4 +1,4 @@
-"""What an attempt has reported so far, and what its next line adds.
+"""What an attempt or a preparation has reported so far, and what its next line adds.
 
 One line of the spool is one event, and the number of the line is its version. A line that is no
 report, or that contradicts an earlier one, is kept as rejected: nothing that a worker said is lost,
@@ -31,6 +31,7 @@ from ledger.events import (
     WorkerCompleted,
     WorkerFailed,
     WorkerRefused,
+    job_of,
 )
 from ledger.reports import AnyReport, ReportError
 from ledger.run import Stamp
@@ -55,11 +56,12 @@ EVENT_OF: dict[str, type[Event]] = {
     "failed": WorkerFailed,
     "completed": WorkerCompleted,
 }
+OF_PREPARATIONS = frozenset({"stage", "dataset", "dataFit", "refused", "failed", "completed"})
 Said = Literal["completed", "refused", "failed"]
 
 
-class AttemptHead(NamedTuple):
-    """The end of an attempt's stream: as much of it as the next line needs."""
+class JobHead(NamedTuple):
+    """The end of a job's stream: as much of it as the next line needs."""
 
     stream: str
     lines: int = 0  # taken so far; the version of the newest event
@@ -75,10 +77,11 @@ class AttemptHead(NamedTuple):
     last_at: datetime | None = None  # when its newest event happened
 
 
-def take(head: AttemptHead, line: str, stamp: Stamp) -> Event:
+def take(head: JobHead, line: str, stamp: Stamp) -> Event:
     """The event that ``line`` is, as the next of the stream."""
     try:
         report = reports.parse(line)
+        _check_kind(head, report)
         _check(head, report)
     except ReportError as error:
         return _event(LineRejected, head, stamp, {"reason": str(error), "text": _storable(line)})
@@ -88,8 +91,8 @@ def take(head: AttemptHead, line: str, stamp: Stamp) -> Event:
     return _event(EVENT_OF[report.kind], head, stamp, facts)
 
 
-def close(head: AttemptHead, stamp: Stamp) -> Event:
-    """The event that fences the attempt."""
+def close(head: JobHead, stamp: Stamp) -> Event:
+    """The event that fences the job."""
     return _event(ReportsClosed, head, stamp, {})
 
 
@@ -97,13 +100,13 @@ def says_the_same(event: Event, line: str) -> bool:
     """Whether ``event`` is what was made of ``line`` when it came first."""
     if isinstance(event, LineRejected):
         return event.text == _storable(line)
-    empty = AttemptHead(event.originator_id, event.originator_version - 1)
+    empty = JobHead(event.originator_id, event.originator_version - 1)
     stamp = Stamp(event.timestamp, event.principal)
     again = cleaning.cleaned(take(empty, line, stamp))
     return type(again) is type(event) and again.model_dump_json() == event.model_dump_json()
 
 
-def _event(kind: type[Event], head: AttemptHead, stamp: Stamp, facts: dict[str, Any]) -> Event:
+def _event(kind: type[Event], head: JobHead, stamp: Stamp, facts: dict[str, Any]) -> Event:
     return kind.model_validate(
         {
             "originator_id": head.stream,
@@ -116,7 +119,18 @@ def _event(kind: type[Event], head: AttemptHead, stamp: Stamp, facts: dict[str, 
     )
 
 
-def _check(head: AttemptHead, report: AnyReport) -> None:
+def _check_kind(head: JobHead, report: AnyReport) -> None:
+    """Refuse what only a training can say.
+
+    Raises:
+        ReportError: a preparation says it.
+    """
+    job = job_of(head.stream)
+    if job is not None and job.kind == "preparation" and report.kind not in OF_PREPARATIONS:
+        raise ReportError(f"a preparation says nothing of kind {report.kind}")
+
+
+def _check(head: JobHead, report: AnyReport) -> None:
     """Refuse what contradicts an earlier line.
 
     Raises:
@@ -156,7 +170,7 @@ def _names(report: reports.StepReport) -> frozenset[str]:
     return frozenset(report.measured) | terms
 
 
-def evolve(head: AttemptHead, event: Event) -> AttemptHead:
+def evolve(head: JobHead, event: Event) -> JobHead:
     """The head after ``event``."""
     changes: dict[str, Any] = {"lines": event.originator_version, "last_at": event.at}
     match event:

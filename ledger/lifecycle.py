@@ -5,6 +5,7 @@ raises why not; ``ledger.ledger`` stores them.
 """
 
 from datetime import datetime
+from typing import Any
 
 from ledger.errors import EndedError, RefusedError
 from ledger.events import (
@@ -17,6 +18,8 @@ from ledger.events import (
     PauseFailed,
     PauseRequested,
     PhaseChanged,
+    PreparationClosed,
+    PreparationOpened,
     Restored,
     RunAnnotated,
     RunCancelled,
@@ -24,17 +27,45 @@ from ledger.events import (
     RunFailed,
     RunResumed,
 )
-from ledger.run import Ending, Phase, RunState, Stamp
+from ledger.run import Attempt, Ending, Phase, RunState, Stamp
 from ledger.story import Story
 
 
 def wait(state: RunState, stamp: Stamp, *, because: str) -> list[Event]:
-    """Say that the run waits, and for what; nothing when it says so already."""
+    """Say that the run waits, and for what; nothing when it says so already.
+
+    It is WAITING for devices, and PREPARING while its preparation waits for that of others.
+    """
     story = Story(state, stamp)
-    if state.phase is not Phase.WAITING:
-        story.enter(Phase.WAITING, because)
+    phase = Phase.PREPARING if state.wants_preparation else Phase.WAITING
+    if state.phase is not phase:
+        story.enter(phase, because)
     elif state.waiting_for is None:
-        story.tell(PhaseChanged, phase=Phase.WAITING, waiting_for=because)
+        story.tell(PhaseChanged, phase=phase, waiting_for=because)
+    return story.events
+
+
+def open_preparation(
+    state: RunState, stamp: Stamp, *, launcher: str, token_sha256: str
+) -> list[Event]:
+    """Hand over a job that prepares the rows, before any devices are claimed.
+
+    Raises:
+        RefusedError: a job is open, or the run needs no preparation now.
+    """
+    if not state.wants_preparation:
+        raise RefusedError(f"run {state.run_id} is {state.phase} and needs no preparation")
+    story = Story(state, stamp)
+    if state.phase is not Phase.PREPARING:
+        story.enter(Phase.PREPARING)
+    elif state.waiting_for is not None:
+        story.tell(PhaseChanged, phase=Phase.PREPARING)
+    story.tell(
+        PreparationOpened,
+        preparation=(state.preparation.number if state.preparation else 0) + 1,
+        launcher=launcher,
+        token_sha256=token_sha256,
+    )
     return story.events
 
 
@@ -54,8 +85,8 @@ def open_attempt(
     Raises:
         RefusedError: an attempt is open, or the run cannot have one now.
     """
-    if state.open_attempt is not None:
-        raise RefusedError(f"attempt {state.open_attempt.number} of run {state.run_id} is open")
+    if state.open_job is not None:
+        raise RefusedError(f"{state.open_job.job} of run {state.run_id} is open")
     number = (state.attempt.number if state.attempt else 0) + 1
     story = Story(state, stamp)
     story.tell(
@@ -93,9 +124,9 @@ def begin_training(state: RunState, stamp: Stamp) -> list[Event]:
 
 
 def fail(state: RunState, stamp: Stamp, *, ending: Ending) -> list[Event]:
-    """End a run that no attempt can be opened for; nothing when it has ended or one is open."""
+    """End a run that no job can be opened for; nothing when it has ended or one is open."""
     story = Story(state, stamp)
-    if state.open_attempt is None and not state.has_ended:
+    if state.open_job is None and not state.has_ended:
         _fail(story, ending)
     return story.events
 
@@ -114,7 +145,7 @@ def request_cancel(state: RunState, stamp: Stamp) -> list[Event]:
     if state.cancel_requested:
         return []
     story.tell(CancelRequested)
-    if state.open_attempt is not None:
+    if state.open_job is not None:
         story.enter(Phase.CANCELLING)
     elif not state.offers:
         story.tell(RunCancelled)
@@ -141,7 +172,7 @@ def request_pause(state: RunState, stamp: Stamp, *, checkpoint: Checkpoint) -> l
         )
     story = Story(state, stamp)
     story.tell(PauseRequested, checkpoint=checkpoint)
-    if state.open_attempt is None and not state.offers:
+    if state.open_job is None and not state.offers:
         story.enter(Phase.PAUSED)
     elif state.phase is not Phase.PAUSING:
         story.enter(Phase.PAUSING)
@@ -168,7 +199,7 @@ def resume(state: RunState, stamp: Stamp) -> list[Event]:
     if state.phase is Phase.PAUSED:
         story = Story(state, stamp)
         story.tell(RunResumed)
-        story.enter(Phase.WAITING)
+        story.enter(Phase.PREPARING if state.must_prepare else Phase.WAITING)
         return story.events
     raise RefusedError(
         f"run {state.run_id} is {state.phase}, only a paused run can be resumed",
@@ -205,10 +236,10 @@ def _check_open(state: RunState) -> None:
         )
 
 
-# -- the end of an attempt -------------------------------------------------------------------------
+# -- the end of a job ------------------------------------------------------------------------------
 
 
-def close_attempt(
+def close_job(
     state: RunState,
     stamp: Stamp,
     *,
@@ -217,38 +248,53 @@ def close_attempt(
     step: int,
     last_sign_at: datetime,
 ) -> list[Event]:
-    """Close the open attempt; nothing when it is closed already.
+    """Close the open job; nothing when it is closed already.
 
     What follows for the run is said at once, or when the last offered snapshot is decided.
     """
-    attempt = state.open_attempt
-    if attempt is None:
+    job = state.open_job
+    if job is None:
         return []
     story = Story(state, stamp)
-    story.tell(
-        AttemptClosed,
-        attempt=attempt.number,
-        lines=lines,
-        step=step,
-        outcome=ending.outcome,
-        code=ending.code,
-        end_class=ending.end_class,
-        reason=ending.reason,
-        advice=ending.advice,
-        may_retry=ending.may_retry,
-        exit_code=ending.exit_code,
-        signal=ending.signal,
-        last_sign_at=last_sign_at,
-    )
-    settle(story)
+    facts = _facts(ending) | {"lines": lines, "last_sign_at": last_sign_at}
+    if isinstance(job, Attempt):
+        story.tell(AttemptClosed, attempt=job.number, step=step, rank=ending.rank, **facts)
+    else:
+        story.tell(PreparationClosed, preparation=job.number, **facts)
+    if story.state.ending is None:
+        _go_on_prepared(story)
+    else:
+        settle(story)
     return story.events
 
 
+def _go_on_prepared(story: Story) -> None:
+    """Wait for devices, unless somebody asked for something else."""
+    if story.state.cancel_requested:
+        story.tell(RunCancelled)
+    else:
+        story.enter(Phase.PAUSED if story.state.pause_requested else Phase.WAITING)
+
+
+def _facts(ending: Ending) -> dict[str, Any]:
+    """How a job ended, as the event of its end says it."""
+    return {
+        "outcome": ending.outcome,
+        "code": ending.code,
+        "end_class": ending.end_class,
+        "reason": ending.reason,
+        "advice": ending.advice,
+        "may_retry": ending.may_retry,
+        "exit_code": ending.exit_code,
+        "signal": ending.signal,
+    }
+
+
 def settle(story: Story) -> None:
-    """Say what the end of the newest attempt means for the run, once nothing is left to commit."""
+    """Say what the end of the newest job means for the run, once nothing is left to commit."""
     state = story.state
     ending = state.ending
-    if ending is None or state.open_attempt is not None or state.offers or state.has_ended:
+    if ending is None or state.open_job is not None or state.offers or state.has_ended:
         return
     if ending.outcome == "completed":
         story.tell(RunCompleted)
@@ -271,17 +317,17 @@ def _is_saved(state: RunState) -> bool:
 
 
 def _go_on_or_fail(story: Story, ending: Ending) -> None:
-    """Wait for another attempt, or end the run for the reason that its last one ended."""
+    """Wait for another job of its kind, or end the run for the reason that the last one ended."""
     state = story.state
     if state.pause_requested:
         saved = state.saved.step if state.saved else 0
         reason = f"update {state.last_step} was not saved; the newest saved one is {saved}"
         story.tell(PauseFailed, reason=reason)
     has_tries = state.tries < state.plan["execution"]["maxAttempts"]
-    if ending.outcome == "paused" or (ending.may_retry and has_tries):
-        story.enter(Phase.WAITING)
-    else:
+    if ending.outcome != "paused" and not (ending.may_retry and has_tries):
         _fail(story, ending)
+    elif not state.must_prepare:
+        story.enter(Phase.WAITING)
 
 
 def _fail(story: Story, ending: Ending) -> None:

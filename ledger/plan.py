@@ -263,10 +263,6 @@ class Plan(Part):
     def _engine_can(self) -> Self:
         if self.engine == "trl" and self.method != "SFT":
             raise ValueError("method GRPO needs a command engine; engine trl trains SFT")
-        if self.execution.devices > 1 and not isinstance(self.engine, CommandEngine):
-            raise ValueError(
-                f"execution.devices is {self.execution.devices}; this engine trains on 1"
-            )
         return self
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ledger.errors import NotFoundError, RefusedError
 from ledger.events import (
@@ -14,12 +14,15 @@ from ledger.events import (
     Checkpoint,
     EndClass,
     Event,
+    Job,
     JobStarted,
     Origin,
     Outcome,
     PauseFailed,
     PauseRequested,
     PhaseChanged,
+    PreparationClosed,
+    PreparationOpened,
     Restored,
     RunCancelled,
     RunCompleted,
@@ -54,6 +57,7 @@ class Phase(StrEnum):
 
 
 TERMINAL = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})
+_MAY_PREPARE = frozenset({Phase.SUBMITTED, Phase.PREPARING})
 
 
 class Stamp(NamedTuple):
@@ -76,6 +80,28 @@ class Attempt:
     step: int = 0  # that it began from
     started: bool = False
     closed: bool = False
+
+    @property
+    def job(self) -> Job:
+        """Which of the run's jobs it is."""
+        return Job(self.number)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The newest preparation of a run's rows."""
+
+    number: int
+    token_sha256: str
+    opened_at: datetime
+    closed: bool = False
+
+    devices: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def job(self) -> Job:
+        """Which of the run's jobs it is."""
+        return Job(self.number, "preparation")
 
 
 @dataclass(frozen=True)
@@ -112,7 +138,7 @@ class Snapshot:
 
 
 class Ending(NamedTuple):
-    """How an attempt ended, and what that means for its run."""
+    """How a job ended, and what that means for its run."""
 
     outcome: Outcome
     end_class: EndClass
@@ -122,6 +148,7 @@ class Ending(NamedTuple):
     exit_code: int | None = None
     signal: int | None = None
     may_retry: bool = False  # another attempt may fare better
+    rank: int | None = None  # of several, the one that ended the others
 
 
 @dataclass(frozen=True)
@@ -133,15 +160,17 @@ class RunState:
     phase: Phase
     plan: dict[str, Any]
     origin: Origin | None = None  # of a branch
+    preparation: Preparation | None = None
+    is_prepared: bool = False  # a preparation put the rows where attempts find them
     attempt: Attempt | None = None
     cancel_requested: bool = False
     pause_requested: Checkpoint | None = None
     offers: tuple[Offer, ...] = ()  # oldest first
     snapshots: tuple[Snapshot, ...] = ()  # in the order in which they were committed
-    ending: Ending | None = None  # of the newest attempt, once it is closed
+    ending: Ending | None = None  # of the newest job, once it is closed; None: rows are prepared
     last_step: int = 0  # that the closed attempt reached
-    closed_at: datetime | None = None
-    tries: int = 0  # attempts since the submission or the newest resume
+    closed_at: datetime | None = None  # the newest job
+    tries: int = 0  # jobs of the present kind since the submission or the newest resume
     waiting_for: str | None = None
 
     @property
@@ -155,15 +184,41 @@ class RunState:
         return None if self.attempt is None or self.attempt.closed else self.attempt
 
     @property
+    def open_job(self) -> Attempt | Preparation | None:
+        """What works for the run now, if anything does."""
+        if self.preparation is not None and not self.preparation.closed:
+            return self.preparation
+        return self.open_attempt
+
+    @property
     def saved(self) -> Snapshot | None:
         """The snapshot that the next attempt goes on from: the newest restorable one."""
         return next((each for each in reversed(self.snapshots) if each.is_restorable), None)
 
     @property
+    def must_prepare(self) -> bool:
+        """Whether its rows are to be prepared before devices are claimed for it.
+
+        The engine's own workers on one device do it themselves, in less time than they would wait.
+        """
+        plan = self.plan
+        is_ours = plan["engine"] == "trl" and plan["method"] == "SFT"
+        return is_ours and plan["execution"]["devices"] > 1 and not self.is_prepared
+
+    @property
+    def wants_preparation(self) -> bool:
+        """Whether the next thing to happen to it is a preparation."""
+        return self._is_between_jobs and self.must_prepare and self.phase in _MAY_PREPARE
+
+    @property
     def wants_devices(self) -> bool:
         """Whether the next thing to happen to it is an attempt."""
-        is_open = self.open_attempt is not None or self.has_ended or bool(self.offers)
-        return not is_open and self.phase in (Phase.SUBMITTED, Phase.WAITING)
+        may_claim = self.phase in (Phase.SUBMITTED, Phase.WAITING)
+        return self._is_between_jobs and may_claim and not self.must_prepare
+
+    @property
+    def _is_between_jobs(self) -> bool:
+        return self.open_job is None and not self.has_ended and not self.offers
 
     def snapshot(self, snapshot_id: str) -> Snapshot:
         """The snapshot of this id.
@@ -215,7 +270,23 @@ def _changes(state: RunState, event: Event) -> dict[str, Any]:
             changes = {"tries": 0, "ending": None}
         case RunCompleted() | RunFailed() | RunCancelled():
             changes = {"phase": ENDS[type(event)]}
+    changes |= _preparation_changes(state, event)
     return changes | _attempt_changes(state, event) | _snapshot_changes(state, event)
+
+
+def _preparation_changes(state: RunState, event: Event) -> dict[str, Any]:
+    """What happens to the newest preparation."""
+    match event:
+        case PreparationOpened():
+            opened = Preparation(event.preparation, event.token_sha256, event.at)
+            return {"preparation": opened, "tries": state.tries + 1, "ending": None}
+        case PreparationClosed() if state.preparation:
+            closed = replace(state.preparation, closed=True)
+            changes = {"preparation": closed, "closed_at": event.timestamp}
+            if event.outcome == "completed":
+                return changes | {"is_prepared": True, "tries": 0, "ending": None}
+            return changes | {"ending": _ending(event)}
+    return {}
 
 
 def _attempt_changes(state: RunState, event: Event) -> dict[str, Any]:
@@ -246,7 +317,7 @@ def _attempt_changes(state: RunState, event: Event) -> dict[str, Any]:
     return {}
 
 
-def _ending(event: AttemptClosed) -> Ending:
+def _ending(event: AttemptClosed | PreparationClosed) -> Ending:
     return Ending(
         event.outcome,
         event.end_class,
@@ -256,6 +327,7 @@ def _ending(event: AttemptClosed) -> Ending:
         event.exit_code,
         event.signal,
         event.may_retry,
+        event.rank if isinstance(event, AttemptClosed) else None,
     )
 
 

@@ -14,10 +14,12 @@ _MAY_ENTER = {
     Phase.QUEUED: frozenset(
         {Phase.PREPARING, Phase.TRAINING, Phase.WAITING, Phase.PAUSING, Phase.CANCELLING}
     ),
-    Phase.PREPARING: frozenset({Phase.WAITING, Phase.TRAINING, Phase.PAUSING, Phase.CANCELLING}),
+    Phase.PREPARING: frozenset(
+        {Phase.WAITING, Phase.TRAINING, Phase.PAUSING, Phase.PAUSED, Phase.CANCELLING}
+    ),
     Phase.TRAINING: frozenset({Phase.WAITING, Phase.PAUSING, Phase.CANCELLING}),
     Phase.PAUSING: frozenset({Phase.PAUSED, Phase.TRAINING, Phase.WAITING, Phase.CANCELLING}),
-    Phase.PAUSED: frozenset({Phase.WAITING}),
+    Phase.PAUSED: frozenset({Phase.WAITING, Phase.PREPARING}),
 }
 
 

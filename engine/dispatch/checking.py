@@ -1,4 +1,4 @@
-"""Checking: the verdict on a file of rows, from the preparation in a process of its own.
+"""Checking: what the preparation says of a file of rows, in a process of its own.
 
 The process has no devices and a limited time. What it tokenises, it leaves in the cache of rows,
 so that a run on the same rows finds them there.
@@ -30,8 +30,12 @@ class CheckError(Exception):
 class Checker:
     """Checks one file at a time: each takes every core."""
 
-    def __init__(self, cache: Path, *, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(
+        self, cache: Path, datasets: Path, *, limit_seconds: float = LIMIT_SECONDS
+    ) -> None:
+        """``cache``: of rows that are tokenised already; ``datasets``: those of the catalogue."""
         self._cache = cache
+        self._datasets = datasets
         self._limit_seconds = limit_seconds
         self._working = threading.Lock()
 
@@ -41,10 +45,21 @@ class Checker:
         Raises:
             CheckError: the process failed or took too long, or others are checked before.
         """
+        return self._answer("--check", question)
+
+    def keep(self, file: str) -> dict[str, Any]:
+        """Keep the rows of ``file``, and say what they are: identity, form, rows, sizeBytes.
+
+        Raises:
+            CheckError: as ``verdict`` says.
+        """
+        return self._answer("--keep", {"file": file, "folder": str(self._datasets)})
+
+    def _answer(self, manner: str, question: Mapping[str, Any]) -> dict[str, Any]:
         if not self._working.acquire(timeout=self._limit_seconds):
             raise CheckError("other files are being checked", "try again later")
         try:
-            said = self._said(question)
+            said = self._said(manner, question)
         finally:
             self._working.release()
         try:
@@ -57,14 +72,15 @@ class Checker:
             ) from None
         return verdict
 
-    def _said(self, question: Mapping[str, Any]) -> bytes:
+    def _said(self, manner: str, question: Mapping[str, Any]) -> bytes:
         """What the process wrote to its output."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "engine.prepare", "--check"],
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "engine.prepare", manner],
             cwd=Path(engine.__file__).parent.parent,  # where Python finds it
             env={
                 **os.environ,  # noqa: TID251 - handed on, not read
                 "TRAINLEDGER_CACHE": str(self._cache),
+                "TRAINLEDGER_DATASETS": str(self._datasets),
                 "CUDA_VISIBLE_DEVICES": "",
             },
             stdin=subprocess.PIPE,

@@ -1,7 +1,8 @@
-"""The process manager: claims devices, launches attempts, hears their reports, ends them.
+"""The process manager: claims devices, launches jobs, hears their reports, ends them.
 
-Its to-do is whatever the ledger says has not ended, so a restart forgets nothing: an attempt that
-was open is adopted, and a launch that was half done is done again (launching is idempotent).
+Its to-do is whatever the ledger says has not ended, so a restart forgets nothing: a job that was
+open is adopted, and a launch that was half done is done again (launching is idempotent). A job is
+an attempt at a run, or a preparation of its rows, which holds no devices.
 """
 
 import hashlib
@@ -14,22 +15,25 @@ from typing import Any, NamedTuple
 
 from engine.dispatch.keeper import Keeper, Start
 from engine.dispatch.launcher import JobRef, JobState, Launcher, LaunchRequest, UnreachableError
+from engine.dispatch.pacing import is_due
 from engine.dispatch.pool import DevicePool
+from engine.dispatch.preparing import Preparing
 from engine.dispatch.rounds import each_of
 from engine.dispatch.watch import Verdict, Watch
 from engine.failures import Exit, Failure, Request, ending
 from ledger import lifecycle
-from ledger.attempt import AttemptHead
+from ledger.attempt import JobHead
 from ledger.errors import FencedError, RefusedError
-from ledger.events import Checkpoint
+from ledger.events import Checkpoint, Job
 from ledger.ledger import Ledger
-from ledger.run import Attempt, Ending, Phase, RunState
+from ledger.run import Attempt, Ending, Phase, Preparation, RunState
 
 PRINCIPAL = "dispatch"
 TICK_SECONDS = 0.2
 SOON_SECONDS = 0.01  # until the next look at a run whose snapshot is being readied
-LONGEST_PAUSE_SECONDS = 30.0  # between two attempts that made no update
 CANCEL_SLACK_SECONDS = 10.0  # beyond the worker's grace, until the launcher is asked to end it
+
+OpenJob = Attempt | Preparation
 
 
 class Runner(NamedTuple):
@@ -58,6 +62,7 @@ class Dispatcher:
         pool: DevicePool,
         keeper: Keeper,
         *,
+        preparations: int,
         secret: bytes,
         clock: Callable[[], datetime],
         monotonic: Callable[[], float],
@@ -66,6 +71,9 @@ class Dispatcher:
         self._launcher = launcher
         self._pool = pool
         self._keeper = keeper
+        self._preparing = Preparing(
+            ledger, at_once=preparations, launcher=launcher.name, principal=PRINCIPAL
+        )
         self._secret = secret
         self._clock = clock
         self._monotonic = monotonic
@@ -112,14 +120,20 @@ class Dispatcher:
         """Do what can be done now for each run that has not ended, oldest first."""
         self._observe()
         self._someone_waits = self._readies = False
-        each_of(self._ledger.open_runs(), self._look_after)
+        run_ids = self._ledger.open_runs()
+        self._preparing.look(run_ids)
+        each_of(run_ids, self._look_after)
 
     def _look_after(self, run_id: str) -> None:
         with self._lock:
             state = self._ledger.run(run_id)
-            if state.open_attempt is not None:
-                self._attend(state, state.open_attempt)
-            elif state.wants_devices and self._is_due(state):
+            if state.open_job is not None:
+                self._attend(state, state.open_job)
+            elif not is_due(state, self._clock()):
+                pass  # the last job got nowhere, a moment ago
+            elif state.wants_preparation:
+                self._try_to_prepare(state)
+            elif state.wants_devices:
                 is_open = self._try_to_open(state, may_claim=not self._someone_waits)
                 self._someone_waits |= not is_open
 
@@ -130,17 +144,16 @@ class Dispatcher:
             return
         self._observed = now
         states = [self._ledger.run(run_id) for run_id in list(self._watches)]
-        refs = [_ref(state, state.open_attempt) for state in states if state.open_attempt]
+        refs = [_ref(state, state.open_job) for state in states if state.open_job]
         self._jobs = self._launcher.observe(refs)
 
-    def _is_due(self, state: RunState) -> bool:
-        """Whether it is time for another attempt: at once, unless the last one got nowhere."""
-        if state.attempt is None or state.closed_at is None or state.tries == 0:
-            return True
-        if state.last_step > state.attempt.step:
-            return True
-        pause = min(2.0 ** (state.tries - 1), LONGEST_PAUSE_SECONDS)
-        return (self._clock() - state.closed_at).total_seconds() >= pause
+    def _try_to_prepare(self, state: RunState) -> None:
+        """Launch its next preparation, unless it has to wait for those of others."""
+        number = (state.preparation.number if state.preparation else 0) + 1
+        token_sha256 = self._token_sha256(state.run_id, Job(number, "preparation"))
+        opened = self._preparing.try_to_open(state, token_sha256=token_sha256)
+        if opened is not None and opened.open_job is not None:
+            self._attend(opened, opened.open_job)
 
     def _try_to_open(self, state: RunState, *, may_claim: bool) -> bool:
         """Claim devices and launch; False if the run has to wait for them, which it then says."""
@@ -169,7 +182,7 @@ class Dispatcher:
 
     def _open(self, state: RunState, start: Start, devices: tuple[str, ...]) -> RunState:
         """Open the attempt that ``start`` is for."""
-        token = self.token(state.run_id, start.attempt)
+        token_sha256 = self._token_sha256(state.run_id, Job(start.attempt))
         return self._ledger.decide(
             state.run_id,
             lambda now, stamp: lifecycle.open_attempt(
@@ -177,34 +190,34 @@ class Dispatcher:
                 stamp,
                 devices=devices,
                 launcher=self._launcher.name,
-                token_sha256=hashlib.sha256(token.encode()).hexdigest(),
+                token_sha256=token_sha256,
                 snapshot_id=start.snapshot_id,
             ),
             principal=PRINCIPAL,
         )
 
-    def _attend(self, state: RunState, attempt: Attempt) -> None:
-        """Adopt, launch, press or give up an attempt that is open."""
+    def _attend(self, state: RunState, job: OpenJob) -> None:
+        """Adopt, launch, press or give up a job that is open."""
         watch = self._watches.get(state.run_id)
         if watch is None:
-            self._adopt(state, attempt)
+            self._adopt(state, job)
             return
         now = self._monotonic()
-        self._press(state, attempt, now)
-        if self._jobs.pop(_ref(state, attempt), JobState.ALIVE) is not JobState.ALIVE:
-            self._launch(state, attempt)  # a fresh runner hands over what the dead one left
+        self._press(state, job, now)
+        if self._jobs.pop(_ref(state, job), JobState.ALIVE) is not JobState.ALIVE:
+            self._launch(state, job)  # a fresh runner hands over what the dead one left
         if watch.verdict(now) is Verdict.LOST:
-            self._give_up(state, attempt, watch)
+            self._give_up(state, job, watch)
         elif state.phase in (Phase.QUEUED, Phase.PREPARING) and watch.starts_too_slowly(now):
-            self._launcher.cancel(_ref(state, attempt))
+            self._launcher.cancel(_ref(state, job))
             self._close(state, Failure.NO_PROGRESS.ending(Exit(seen=False)), watch.heard_at)
 
-    def _adopt(self, state: RunState, attempt: Attempt) -> None:
-        """Watch an attempt, new or from before a restart, and make sure that its job exists."""
+    def _adopt(self, state: RunState, job: OpenJob) -> None:
+        """Watch a job, new or from before a restart, and make sure that it exists."""
         execution = state.plan["execution"]
         now = self._monotonic()
-        head = self._ledger.attempt(state.run_id, attempt.number)
-        self._pool.hold(state.run_id, attempt.devices)
+        head = self._ledger.head(state.run_id, job.job)
+        self._pool.hold(state.run_id, job.devices)
         self._watches[state.run_id] = Watch(
             lease_seconds=execution["lease"],
             startup_timeout_seconds=execution["startupTimeout"],
@@ -212,24 +225,24 @@ class Dispatcher:
             progressed=now,
             stepped=now,
             step=head.step,
-            heard_at=head.last_at or attempt.opened_at,
+            heard_at=head.last_at or job.opened_at,
         )
-        self._launch(state, attempt)
+        self._launch(state, job)
 
-    def _launch(self, state: RunState, attempt: Attempt) -> None:
+    def _launch(self, state: RunState, job: OpenJob) -> None:
         request = LaunchRequest(
-            ref=_ref(state, attempt),
+            ref=_ref(state, job),
             plan=state.plan,
-            devices=attempt.devices,
-            token=self.token(state.run_id, attempt.number),
-            environment=self._environment(state, attempt),
+            devices=job.devices,
+            token=self.token(state.run_id, job.job),
+            environment=self._environment(state, job) if isinstance(job, Attempt) else {},
         )
         try:
             self._launcher.submit(request)
         except UnreachableError:
-            self._wait_for_cluster(state, attempt)
+            self._wait_for_cluster(state, job)
         except OSError:  # no room for its folder, or no process to be had
-            self._close(state, Failure.NOT_STARTED.ending(Exit(seen=False)), attempt.opened_at)
+            self._close(state, Failure.NOT_STARTED.ending(Exit(seen=False)), job.opened_at)
 
     def _environment(self, state: RunState, attempt: Attempt) -> dict[str, str]:
         """What a worker has to know beside its plan: from where it goes on or begins."""
@@ -243,14 +256,14 @@ class Dispatcher:
                 said["TRAINLEDGER_ORIGIN"] = folder
         return said
 
-    def _wait_for_cluster(self, state: RunState, attempt: Attempt) -> None:
+    def _wait_for_cluster(self, state: RunState, job: OpenJob) -> None:
         """Submit again with the next round, until the run has waited for too long."""
         watch = self._watches.pop(state.run_id)  # what is not watched is adopted, so submitted
-        waited = (self._clock() - attempt.opened_at).total_seconds()
+        waited = (self._clock() - job.opened_at).total_seconds()
         if waited > watch.startup_timeout_seconds:
-            self._close(state, Failure.UNREACHABLE.ending(Exit(seen=False)), attempt.opened_at)
+            self._close(state, Failure.UNREACHABLE.ending(Exit(seen=False)), job.opened_at)
 
-    def _press(self, state: RunState, attempt: Attempt, now: float) -> None:
+    def _press(self, state: RunState, job: OpenJob, now: float) -> None:
         """Have the launcher end a job that does not end when it is asked."""
         if _asked(state) is None:
             self._presses.pop(state.run_id, None)
@@ -258,28 +271,28 @@ class Dispatcher:
         asked = self._presses.setdefault(state.run_id, now)
         grace = 2 * state.plan["execution"]["stopGrace"] + CANCEL_SLACK_SECONDS
         if now - asked > grace:
-            self._launcher.cancel(_ref(state, attempt))
+            self._launcher.cancel(_ref(state, job))
             self._presses[state.run_id] = now
 
-    def _give_up(self, state: RunState, attempt: Attempt, watch: Watch) -> None:
-        """End an attempt that has been silent for longer than its lease.
+    def _give_up(self, state: RunState, job: OpenJob, watch: Watch) -> None:
+        """End a job that has been silent for longer than its lease.
 
         It may be alive all the same; it must not be, once others get its devices.
         """
         try:
-            self._launcher.kill(_ref(state, attempt))
+            self._launcher.kill(_ref(state, job))
         except OSError:  # it does not die: nobody gets its devices before it has
             return
-        head = self._ledger.attempt(state.run_id, attempt.number)
+        head = self._ledger.head(state.run_id, job.job)
         lost = ending(head, Exit(seen=False), asked=_asked(state))
         self._close(state, lost, watch.heard_at)
 
     def _close(self, state: RunState, how: Ending, at: datetime) -> None:
-        """Write the end of an attempt, as of its last sign of life, and free its devices.
+        """Write the end of a job, as of its last sign of life, and free its devices.
 
-        What an attempt that was lost says afterwards is refused; it stays in its spool.
+        What a job that was lost says afterwards is refused; it stays in its spool.
         """
-        self._ledger.close_attempt(
+        self._ledger.close_job(
             state.run_id, ending=how, last_sign_at=at, principal=PRINCIPAL, reported_at=at
         )
         self._watches.pop(state.run_id, None)
@@ -288,26 +301,30 @@ class Dispatcher:
 
     # -- what runners say
 
-    def token(self, run_id: str, attempt: int) -> str:
-        """The token that the runner of one attempt reports with; nothing has to remember it."""
-        return hmac.new(self._secret, f"{run_id}/{attempt}".encode(), "sha256").hexdigest()
+    def token(self, run_id: str, job: Job) -> str:
+        """The token that the runner of one job reports with; nothing has to remember it."""
+        name = str(job.number) if job.kind == "attempt" else job.name
+        return hmac.new(self._secret, f"{run_id}/{name}".encode(), "sha256").hexdigest()
 
-    def admits(self, run_id: str, attempt: int, token: str) -> bool:
-        """Whether ``token`` is the one of this attempt."""
-        return hmac.compare_digest(self.token(run_id, attempt).encode(), token.encode())
+    def admits(self, run_id: str, job: Job, token: str) -> bool:
+        """Whether ``token`` is the one of this job."""
+        return hmac.compare_digest(self.token(run_id, job).encode(), token.encode())
 
-    def reporter(self, token: str) -> tuple[str, int] | None:
-        """The run and the open attempt whose token this is; None where it is that of none."""
+    def reporter(self, token: str) -> tuple[str, Job] | None:
+        """The run and the open job whose token this is; None where it is that of none."""
         for run_id in self._ledger.open_runs():
-            attempt = self._ledger.run(run_id).open_attempt
-            if attempt is not None and self.admits(run_id, attempt.number, token):
-                return run_id, attempt.number
+            current = self._ledger.run(run_id).open_job
+            if current is not None and self.admits(run_id, current.job, token):
+                return run_id, current.job
         return None
+
+    def _token_sha256(self, run_id: str, job: Job) -> str:
+        return hashlib.sha256(self.token(run_id, job).encode()).hexdigest()
 
     def hear(
         self,
         run_id: str,
-        attempt: int,
+        job: Job,
         *,
         runner: Runner,
         first: int,
@@ -320,43 +337,44 @@ class Dispatcher:
             NotFoundError, GapError: as ``Ledger.record`` says.
         """
         with suppress(FencedError):
-            self._start(run_id, attempt, runner)
-            head = self._ledger.record(run_id, attempt, first=first, lines=lines)
+            self._start(run_id, job, runner)
+            head = self._ledger.record(run_id, job, first=first, lines=lines)
             with self._lock:
                 self._note(run_id, head, has_lines=bool(lines))
                 if seen is not None:
                     self._end(run_id, head, *seen)
                     return Answer(head.lines, None, closed=True)
             return Answer(head.lines, _request(self._ledger.run(run_id)), closed=False)
-        return Answer(self._ledger.attempt(run_id, attempt).lines, None, closed=True)
+        return Answer(self._ledger.head(run_id, job).lines, None, closed=True)
 
-    def _start(self, run_id: str, attempt: int, runner: Runner) -> None:
+    def _start(self, run_id: str, job: Job, runner: Runner) -> None:
+        """Note that the runner of an attempt is at work; a preparation is from its opening on."""
         state = self._ledger.run(run_id)
-        if state.open_attempt is None or state.open_attempt.number != attempt:
-            raise FencedError(f"attempt {attempt} of run {run_id} is closed")
-        if not state.open_attempt.started:
+        if state.open_job is None or state.open_job.job != job:
+            raise FencedError(f"{job} of run {run_id} is closed")
+        if state.open_attempt is not None and not state.open_attempt.started:
             self._ledger.decide(
                 run_id,
                 lambda now, stamp: lifecycle.start_job(
                     now, stamp, host=runner.host, pid=runner.pid
                 ),
-                principal=f"attempt/{attempt}",
+                principal=job.principal,
                 reported_at=runner.started_at,
             )
 
-    def _note(self, run_id: str, head: AttemptHead, *, has_lines: bool) -> None:
+    def _note(self, run_id: str, head: JobHead, *, has_lines: bool) -> None:
         watch = self._watches.get(run_id)
         if watch is not None:
             self._watches[run_id] = watch.hear(
                 self._monotonic(), self._clock(), has_lines=has_lines, step=head.step
             )
 
-    def _end(self, run_id: str, head: AttemptHead, seen: Exit, at: datetime | None) -> None:
+    def _end(self, run_id: str, head: JobHead, seen: Exit, at: datetime | None) -> None:
         """Merge what the worker said with how it died."""
         state = self._ledger.run(run_id)
-        if state.open_attempt is None:
+        if state.open_job is None:
             return
-        last_sign = at or head.last_at or state.open_attempt.opened_at
+        last_sign = at or head.last_at or state.open_job.opened_at
         how = ending(head, seen, asked=_asked(state))
         self._close(state, how, last_sign)
 
@@ -399,7 +417,7 @@ class Dispatcher:
             return self._ledger.decide(run_id, lifecycle.resume, principal=principal)
 
     def liveness(self, run_id: str) -> dict[str, Any]:
-        """Whether the attempt is alive, and for how long it and its steps have been silent."""
+        """Whether the run's job is alive, and for how long it and its steps have been silent."""
         watch = self._watches.get(run_id)
         if watch is None:
             return {"verdict": "ended" if self._ledger.run(run_id).has_ended else "none"}
@@ -412,8 +430,8 @@ class Dispatcher:
         }
 
 
-def _ref(state: RunState, attempt: Attempt) -> JobRef:
-    return JobRef(state.run_id, attempt.number)
+def _ref(state: RunState, job: OpenJob) -> JobRef:
+    return JobRef(state.run_id, *job.job)
 
 
 def _asked(state: RunState) -> Request | None:

@@ -1,17 +1,25 @@
-"""Launcher: what dispatch asks of whatever starts the jobs of attempts on machines."""
+"""Launcher: what dispatch asks of whatever starts the jobs of runs on machines."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from ledger.events import Job, JobKind
+
 
 @dataclass(frozen=True)
 class JobRef:
-    """The job of one attempt; there is never more than one."""
+    """One job of one run; there is never more than one."""
 
     run: str
-    attempt: int
+    number: int  # of its kind
+    kind: JobKind = "attempt"
+
+    @property
+    def job(self) -> Job:
+        """Which of the run's jobs it is."""
+        return Job(self.number, self.kind)
 
 
 @dataclass(frozen=True)
@@ -20,8 +28,8 @@ class LaunchRequest:
 
     ref: JobRef
     plan: dict[str, Any]  # resolved
-    devices: tuple[str, ...]  # "cuda:0" or "cpu:0"
-    token: str = field(repr=False)  # good for the reports of this attempt only
+    devices: tuple[str, ...]  # "cuda:0" or "cpu:0"; none for a preparation
+    token: str = field(repr=False)  # good for the reports of this job only
     environment: dict[str, str] = field(default_factory=dict)
 
 

@@ -12,13 +12,15 @@ from typing import Any
 import psutil
 
 import engine
-from engine.dispatch.commands import worker_command, worker_directory
+from engine.dispatch.commands import worker_command, worker_directory, worker_ranks
+from engine.dispatch.gpus import Gpu
 from engine.dispatch.launcher import JobRef, JobState, LaunchRequest
 from engine.runner.job import read_json
-from engine.runner.processes import kill_group_of, kill_tree
+from engine.runner.processes import kill_groups_of, kill_tree
 
 PATIENCE_SECONDS = 86_400.0  # so long an ended job's reports wait for a server
 ROWS = "cache/rows"  # in the home: rows that are tokenised already
+DATASETS = "datasets"  # in the home: the rows of the catalogue
 
 
 class LocalLauncher:
@@ -26,14 +28,15 @@ class LocalLauncher:
 
     name = "local"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, gpus: Iterable[Gpu] = ()) -> None:
         self._home = home
+        self._uuids = {each.slot: each.uuid for each in gpus}
         # Runners are children of this process while it lives: somebody has to reap them.
         self._children: dict[JobRef, subprocess.Popen[bytes]] = {}
 
     def folder(self, ref: JobRef) -> Path:
-        """The job folder of an attempt."""
-        return self._home.resolve() / "attempts" / ref.run / f"a{ref.attempt}"
+        """The folder of a job."""
+        return self._home.resolve() / "attempts" / ref.run / ref.job.name
 
     def submit(self, request: LaunchRequest) -> JobRef:
         """Start the runner of the job, unless one is alive."""
@@ -73,21 +76,24 @@ class LocalLauncher:
             runner = psutil.Process(child.pid)  # it has not said who it is yet
         if runner is not None:
             kill_tree(runner)
-        worker = read_json(self.folder(ref) / "worker.json")
-        if worker is not None and worker["pid"] is not None:
-            kill_group_of(worker)  # of a runner that was dead already
+        # A runner that was dead already has left them.
+        kill_groups_of(read_json(self.folder(ref) / "worker.json"))
         self.observe([])  # reaps the runner
 
     def _job(self, request: LaunchRequest) -> dict[str, Any]:
         """What the runner needs to know."""
         return {
             "run": request.ref.run,
-            "attempt": request.ref.attempt,
-            "command": worker_command(request.plan),
+            "kind": request.ref.kind,
+            "number": request.ref.number,
+            "command": worker_command(request.plan, request.ref.kind),
             "directory": worker_directory(request.plan),
             "devices": list(request.devices),
+            "ranks": worker_ranks(request.plan, request.ref.kind),
+            "uuids": {slot: self._uuids[slot] for slot in request.devices if slot in self._uuids},
             "environment": {
                 "TRAINLEDGER_CACHE": str(self._home.resolve() / ROWS),
+                "TRAINLEDGER_DATASETS": str(self._home.resolve() / DATASETS),
                 **request.environment,
             },
             "token": request.token,

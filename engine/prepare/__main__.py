@@ -1,21 +1,24 @@
-"""The outermost frame: ``python -m engine.prepare`` with an attempt's environment, no devices.
+"""The outermost frame: ``python -m engine.prepare`` in the environment of a job without devices.
 
 It reports its stages to its spool. Exit code 0: the rows are prepared, or left to the worker. 65:
 refused, the sentence is in the spool. 70: failed and said why. 143: stopped on request.
 
-With ``--check`` it takes ``{"dataset", "baseModel", "maxSeqLength"}`` on stdin and writes the
-verdict to stdout, both as JSON; exit code 0 whatever the verdict is.
+With ``--check`` it takes ``{"dataset", "baseModel", "maxSeqLength"}`` on stdin, with ``--keep``
+``{"file", "folder"}``, and writes the verdict to stdout, all as JSON; exit code 0 whatever the
+verdict is.
 """
 
 import json
 import os
 import sys
 import traceback
+from pathlib import Path
 
 from engine.client import Reporter, read_plan
 from engine.errors import RefusalError, StoppedError
 from engine.prepare import settings
 from engine.prepare.checking import check
+from engine.prepare.keeping import keep
 from engine.prepare.preparation import Means, Recipe, prepare_ahead
 from ledger.plan import parse
 
@@ -27,6 +30,8 @@ def main(arguments: list[str]) -> int:
     settings.prepare_libraries()
     if arguments == ["--check"]:
         return _check()
+    if arguments == ["--keep"]:
+        return _keep()
     return _prepare(Reporter.from_environment())
 
 
@@ -48,6 +53,7 @@ def _prepare(reporter: Reporter) -> int:
         traceback.print_exception(error)
         reporter.failed("hostMemory" if isinstance(error, MemoryError) else "unknown")
         return FAILED
+    reporter.completed()
     return DONE
 
 
@@ -57,6 +63,12 @@ def _check() -> int:
     means = Means(nobody, cache=settings.cache_folder(), go_on=lambda: None)
     verdict = check(asked["dataset"], Recipe(asked["baseModel"], asked["maxSeqLength"]), means)
     json.dump(verdict, sys.stdout)
+    return DONE
+
+
+def _keep() -> int:
+    asked = json.load(sys.stdin)
+    json.dump(keep(asked["file"], Path(asked["folder"])), sys.stdout)
     return DONE
 
 

@@ -1,13 +1,12 @@
 """Checking: the verdict and the Data fit that a run would have, without a run."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
 from engine.errors import RefusalError
-from engine.prepare import preparation, rows
+from engine.prepare import keeping, preparation
 from engine.prepare.preparation import Means, Recipe
 
 
@@ -25,7 +24,7 @@ def check(dataset: str, recipe: Recipe, means: Means) -> dict[str, Any]:
         "dataFit": None,
     }
     try:
-        file = rows.read(Path(dataset))
+        file = keeping.read(dataset)
         verdict |= {"form": file.form, "rows": len(file), "identity": file.identity()}
         (tokens,) = preparation.tokens_of([file], recipe, means)
         fit = tokens.fit(recipe.max_seq_length)

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.client import Reporter
 from engine.errors import RefusalError
-from engine.prepare import base_model, cache, prepared, rows, tokenizing
+from engine.prepare import base_model, cache, keeping, prepared, rows, tokenizing
 from engine.prepare.base_model import Revision
 from engine.prepare.faults import Fault
 from engine.prepare.rows import ChatRows, PreparedRows
@@ -91,10 +91,15 @@ def read(plan: Plan, means: Means) -> list[File]:
     """The data set of the plan, and the file of its validation where it has one."""
     means.reporter.stage("reading rows")
     validation = plan.validation.dataset if plan.validation else None
-    files = [rows.read(Path(name)) for name in (plan.dataset, validation) if name is not None]
+    files = [keeping.read(name) for name in (plan.dataset, validation) if name is not None]
     _, apart = _division(plan, files)
     count = len(files[1]) if len(files) > 1 else len(apart)
-    means.reporter.dataset(len(files[0]), validation_rows=count or None)
+    means.reporter.dataset(
+        len(files[0]),
+        validation_rows=count or None,
+        identity=files[0].identity(),
+        validation_identity=files[1].identity() if len(files) > 1 else None,
+    )
     means.go_on()
     return files
 

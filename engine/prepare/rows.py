@@ -63,8 +63,12 @@ class PreparedRows(Rows):
         return _digest(self.form, (b"".join(map(bytes, row[:2])) for row in self.rows))
 
 
-def read(path: Path) -> ChatRows | PreparedRows:
+def read(path: Path, name: str = "") -> ChatRows | PreparedRows:
     """Every row of a file, checked as far as that needs no tokenizer.
+
+    Args:
+        path: the file.
+        name: what refusals of its rows call it; by default its path.
 
     Raises:
         RefusalError: about the first row that is at fault, with the number of rows like it.
@@ -73,7 +77,7 @@ def read(path: Path) -> ChatRows | PreparedRows:
         found = lines.read(path)
     except ListFileError as whole:
         raise _with_first_row(whole) from None
-    file, places = str(path), [line.number for line in found]
+    file, places = name or str(path), [line.number for line in found]
     values = [line.value for line in found]
     is_prepared = _are_prepared(values)
     fault_of = prepared.fault if is_prepared else _chat_fault

@@ -26,6 +26,12 @@ def cache_folder() -> Path | None:
     return Path(named) if named else None
 
 
+def datasets_folder() -> Path | None:
+    """Where the rows of the catalogue lie; None: there is no catalogue."""
+    named = os.environ.get("TRAINLEDGER_DATASETS")
+    return Path(named) if named else None
+
+
 def hub_folder() -> Path:
     """Where the hub's client keeps what it has downloaded."""
     home = Path.home() if "HOME" in os.environ else Path("/")

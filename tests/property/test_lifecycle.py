@@ -22,6 +22,8 @@ from tests.stories import (
     given,
     offered,
     opened,
+    prepared,
+    preparing,
     saved,
     started,
     trained,
@@ -45,9 +47,11 @@ def may_happen(state: RunState) -> list[Happening]:
     attempt = state.open_attempt
     if state.offers:
         found += [commits, rejects]
-    if attempt is None:
-        return [*found, opened] if state.wants_devices else found
+    if state.open_job is None:
+        return [*found, *may_begin(state)]
     found += [partial(closes, ending=each) for each in ENDINGS]
+    if attempt is None:
+        return found
     found.append(lambda now: offered(now, attempt.step + len(now.offers) + len(now.snapshots) + 1))
     found.append(lambda now: after(now, lifecycle.fail_pause(now, LATER, reason="no room")))
     if state.phase is Phase.QUEUED:
@@ -55,6 +59,17 @@ def may_happen(state: RunState) -> list[Happening]:
     if state.phase is Phase.PREPARING:
         found.append(lambda now: after(now, lifecycle.begin_training(now, LATER)))
     return found
+
+
+def may_begin(state: RunState) -> list[Happening]:
+    """The job that is next, and the wait for it."""
+    if not (state.wants_devices or state.wants_preparation):
+        return []
+    return [preparing if state.wants_preparation else opened, waits]
+
+
+def waits(state: RunState) -> RunState:
+    return after(state, lifecycle.wait(state, LATER, because="others are before it"))
 
 
 def commits(state: RunState) -> RunState:
@@ -67,14 +82,18 @@ def rejects(state: RunState) -> RunState:
 
 
 def closes(state: RunState, *, ending: Ending) -> RunState:
-    assert state.attempt is not None
     newest = max((each.step for each in state.snapshots + state.offers), default=0)
     return after(state, close(state, ending, newest))
 
 
 FRESH = given(make.submitted())
+AHEAD = given(make.submitted(engine="trl", execution={"devices": 2}))
 BEGINNINGS = (
     FRESH,
+    AHEAD,
+    preparing(AHEAD),
+    prepared(AHEAD, LOST),
+    trained(prepared(AHEAD)),
     trained(FRESH),
     offered(trained(FRESH), 1),
     offered(saved(trained(FRESH), 1), 2),
@@ -101,6 +120,23 @@ def test_the_system_is_never_refused_and_every_run_can_still_end(
     assert ended(state).has_ended
 
 
+@settings(max_examples=200)
+@tried(acts=some.lists(some.one_of(some.sampled_from(sorted(ASKED)), some.integers(0, 9))))
+def test_no_devices_are_claimed_before_the_rows_are_prepared(acts: list[str | int]) -> None:
+    """S29, S31: whatever people ask; and from the first preparation on, PREPARING is the phase."""
+    state = AHEAD
+    for act in acts:
+        if isinstance(act, str):
+            state = asked(state, act)
+        elif possible := may_happen(state):
+            state = possible[act % len(possible)](state)
+
+        assert state.attempt is None or state.is_prepared
+        assert not (state.wants_devices and state.wants_preparation)
+        if not state.is_prepared:
+            assert state.phase not in (Phase.WAITING, Phase.QUEUED, Phase.TRAINING)
+
+
 def asked(state: RunState, act: str) -> RunState:
     """The state after somebody asked for something, which the rules may refuse."""
     try:
@@ -116,8 +152,10 @@ def ended(state: RunState) -> RunState:
             state = asked(state, "resume")
         elif state.offers:
             state = commits(state)
-        elif state.open_attempt is not None:
+        elif state.open_job is not None:
             state = closes(state, ending=DONE)
+        elif state.wants_preparation:
+            state = preparing(state)
         elif state.wants_devices:
             state = opened(state)
     return state

@@ -91,7 +91,7 @@ def test_a_run_that_trains_is_cancelled_when_its_job_has_stopped() -> None:
 
     asked = lifecycle.request_cancel(state, LATER)
     state = reduce(run.evolve, asked, state)
-    ended = lifecycle.close_attempt(
+    ended = lifecycle.close_job(
         state,
         LATER,
         ending=Ending("cancelled", "stopped", "cancelled", "the run was cancelled"),
@@ -110,13 +110,13 @@ def test_what_has_ended_never_changes() -> None:
     state = started(opened(given(make.submitted())))
     state = reduce(
         run.evolve,
-        lifecycle.close_attempt(state, LATER, ending=DONE, lines=0, step=0, last_sign_at=LATER.now),
+        lifecycle.close_job(state, LATER, ending=DONE, lines=0, step=0, last_sign_at=LATER.now),
         state,
     )
 
     assert state.phase is Phase.COMPLETED
     assert (
-        lifecycle.close_attempt(state, LATER, ending=DONE, lines=0, step=0, last_sign_at=LATER.now)
+        lifecycle.close_job(state, LATER, ending=DONE, lines=0, step=0, last_sign_at=LATER.now)
         == []
     )
     assert lifecycle.begin_training(state, LATER) == []
