@@ -12,11 +12,12 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ledger.errors import LedgerError, NameTakenError, NoTokenError
 from ledger.events import TOKENS, Event, RoleName, TokenCreated, TokenRevoked
 from ledger.ledger import Ledger
+from ledger.register import Register, Told
 from ledger.run import Stamp
 
 ROLES: tuple[RoleName, ...] = get_args(RoleName)  # each may do what those before it may
@@ -25,7 +26,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ID = re.compile(r"[0-9a-f]{8}")
 
 Status = Literal["active", "expired", "revoked"]
-Facts = dict[str, Any]  # of the next event of the stream
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,16 @@ class Token:
         return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
 
 
-Decision = Callable[[Sequence[Token], Stamp], Facts | None]
-
-
 class Tokens:
     """Every token that was ever made; safe to use from any thread."""
 
     def __init__(self, ledger: Ledger, *, clock: Callable[[], datetime]) -> None:
-        self._ledger = ledger
         self._clock = clock
-        self._known = fold(ledger.stream(TOKENS))
+        self._register = Register(ledger, TOKENS, fold)
 
     def all(self) -> Sequence[Token]:
         """Every token, oldest first."""
-        return self._known
+        return self._register.known
 
     def find(self, secret: str) -> Token | None:
         """The token that ``secret`` is, if it counts now.
@@ -75,7 +71,7 @@ class Tokens:
         Every one is compared, in a time that does not depend on how much of it fits.
         """
         digest = _digest(secret)
-        found = [each for each in self._known if hmac.compare_digest(each.sha256, digest)]
+        found = [each for each in self._register.known if hmac.compare_digest(each.sha256, digest)]
         return found[0] if found and self.status(found[0]) == "active" else None
 
     def counts(self, token: Token) -> bool:
@@ -101,18 +97,19 @@ class Tokens:
         secret = MARK + secrets.token_urlsafe(32)
         digest = _digest(secret)
 
-        def decide(known: Sequence[Token], stamp: Stamp) -> Facts:
+        def decide(known: Sequence[Token], stamp: Stamp) -> list[Told]:
             _check_free(known, name, stamp.now)
-            return {
+            facts = {
                 "token_id": _unused(known),
                 "name": name,
                 "role": role,
                 "token_sha256": digest,
                 "expires_at": None if seconds is None else stamp.now + timedelta(seconds=seconds),
             }
+            return [Told(TokenCreated, facts)]
 
-        self._append(TokenCreated, decide, principal=principal)
-        return next(each for each in self._known if each.sha256 == digest), secret
+        self._register.tell(decide, principal=principal)
+        return next(each for each in self._register.known if each.sha256 == digest), secret
 
     def revoke(self, which: str, *, principal: str) -> Token:
         """The token of this id or name, which counts no more; doing it again changes nothing.
@@ -122,11 +119,11 @@ class Tokens:
         """
         token_id = self.named(which).token_id
 
-        def decide(known: Sequence[Token], _: Stamp) -> Facts | None:
+        def decide(known: Sequence[Token], _: Stamp) -> list[Told]:
             is_over = _named(known, token_id).revoked_at is not None
-            return None if is_over else {"token_id": token_id}
+            return [] if is_over else [Told(TokenRevoked, {"token_id": token_id})]
 
-        self._append(TokenRevoked, decide, principal=principal)
+        self._register.tell(decide, principal=principal)
         return self.named(token_id)
 
     def named(self, which: str) -> Token:
@@ -135,31 +132,7 @@ class Tokens:
         Raises:
             NoTokenError: there is none.
         """
-        return _named(self._known, which)
-
-    def _append(self, kind: type[Event], decide: Decision, *, principal: str) -> None:
-        """Store an event of ``kind`` with the facts that are decided, if any are."""
-
-        def events(stamp: Stamp) -> list[Event]:
-            told = self._ledger.stream(TOKENS)
-            facts = decide(fold(told), stamp)
-            if facts is None:
-                return []
-            event = kind(
-                originator_id=TOKENS,
-                originator_version=len(told) + 1,
-                timestamp=stamp.now,
-                principal=stamp.principal,
-                **facts,
-            )
-            self._known = fold([*told, event])  # before streams wake up for it, and ask
-            return [event]
-
-        with self._ledger.lock:
-            try:
-                self._ledger.append(events, principal=principal)
-            finally:
-                self._known = fold(self._ledger.stream(TOKENS))
+        return _named(self._register.known, which)
 
 
 def allows(role: str, needed: RoleName) -> bool:

@@ -85,16 +85,18 @@ def test_a_file_and_a_model_that_nobody_has_are_named(api: Api, tmp_path: Path) 
         assert said["reason"].startswith("there is no file ")
 
 
-def test_a_check_without_a_verdict_is_an_error_with_what_to_do(api: Api, model: Path) -> None:
+def test_a_check_without_a_verdict_is_an_error_with_what_to_do(
+    api: Api, model: Path, tmp_path: Path
+) -> None:
     """The time is limited, and a preparation that fails is not taken for a verdict."""
-    api.service.checker = Checker(api.service.settings.home, limit_seconds=0.001)
+    api.service.checker = Checker(tmp_path, tmp_path, limit_seconds=0.001)
 
     said = api.post(PATH, {"dataset": "rows.jsonl", "baseModel": str(model)}, 503)
 
     assert said["type"] == "/problems/dataset-not-checked"
     assert said["detail"] == "the check took longer than 0.001 seconds"
     with pytest.raises(CheckError, match="failed before it had a verdict") as error:
-        Checker(api.service.settings.home).verdict({})
+        Checker(tmp_path, tmp_path).verdict({})
     assert "pip install" in error.value.hint
 
 

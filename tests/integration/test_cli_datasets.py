@@ -95,3 +95,69 @@ def test_files_are_asked_for_by_their_whole_path_and_names_of_a_hub_as_they_are(
             "maxSeqLength": 64,
         },
     ]
+
+
+# -- the catalogue ---------------------------------------------------------------------------------
+
+CATALOGUE = "/v1/datasets"
+DATASET = {
+    "identity": "39418e9c3ad8" + "0" * 52,
+    "names": ["support", "train"],
+    "form": "chat",
+    "rows": 360,
+    "sizeBytes": 98304,
+    "createdAt": "2026-11-29T17:40:02.000Z",
+    "createdBy": "user/ana",
+}
+NAMINGS = [{"name": "sup\x1b[31mport", "at": "2026-11-29T17:41:02.000Z", "by": "user/ana"}]
+
+
+def test_rows_are_taken_in_from_where_one_stands(
+    canned: CannedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I14, S168: stdout has what they are, stderr what became of the name."""
+    made = DATASET | {"created": True, "movedFrom": "77" * 32}
+    canned.answer("POST", CATALOGUE, made, status=201)
+    monkeypatch.chdir(tmp_path)
+
+    done = here("datasets", "create", "rows.jsonl", "--name", "support", url=canned.url)
+
+    (asked,) = canned.asked("POST", CATALOGUE)
+    assert asked.body == {"file": str(tmp_path / "rows.jsonl"), "name": "support"}
+    assert done.stdout.splitlines() == [
+        "Data set 39418e9c3ad8: support, train",
+        "  Rows              360 chat rows",
+        "  Size              96.0 KiB",
+        "  Created           2026-11-29 17:40:02 UTC by user/ana",
+        f"  Identity          39418e9c3ad8{'0' * 52}",
+    ]
+    assert done.stderr == "taken in; support meant 777777777777 before\n"
+
+
+def test_a_data_set_is_shown_with_every_name_it_was_given(canned: CannedServer) -> None:
+    """I14, U19: nothing in a name acts on a terminal."""
+    canned.answer("GET", f"{CATALOGUE}/support", DATASET | {"namings": NAMINGS})
+
+    done = here("datasets", "get", "support", url=canned.url)
+
+    named = done.stdout.splitlines()[-1]
+    assert named.split() == ["Named", "sup\\x1b[31mport", "2026-11-29", "17:41:02", "UTC", "by",
+        "user/ana"]  # fmt: skip
+
+
+def test_the_catalogue_is_a_table(canned: CannedServer) -> None:
+    """I14."""
+    canned.answer("GET", CATALOGUE, {"datasets": [DATASET, DATASET | {"names": []}]})
+
+    done = here("datasets", "list", url=canned.url)
+
+    head, first, second = (line.split() for line in done.stdout.splitlines())
+    assert head[:4] == ["identity", "names", "form", "rows"]
+    assert first[:5] == ["39418e9c3ad8", "support", "train", "chat", "360"]
+    assert second[1] == "-"
+
+
+def test_an_empty_catalogue_is_said(canned: CannedServer) -> None:
+    canned.answer("GET", CATALOGUE, {"datasets": []})
+
+    assert here("datasets", "list", url=canned.url).stdout == "no data sets\n"

@@ -1,6 +1,5 @@
 """``datasets check``: whether a run would take a file of rows, and how they fit."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,14 +9,19 @@ from cli import terminal
 from cli.context import client_of
 from cli.errors import CommandError, Exit
 from cli.options import Output, OutputOption
-from cli.plans import absolute
+from cli.plans import absolute, rows_of
 from cli.render.datasets import verdict
 
 
 def check(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The rows, JSON lines.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="The rows, JSON lines; or dataset:NAME, of the catalogue.",
+            show_default=False,
+        ),
     ],
     base_model: Annotated[
         str,
@@ -37,7 +41,7 @@ def check(
     """
     stated = {} if max_seq_length is None else {"maxSeqLength": max_seq_length}
     model = absolute({"baseModel": base_model}, Path.cwd())
-    asked = {"dataset": os.path.abspath(file), **model, **stated}  # noqa: PTH100  any text
+    asked = {"dataset": rows_of(file), **model, **stated}
     answer = client_of(context).post_and_wait("/v1/datasets:check", asked)
     if output is Output.TEXT:
         terminal.write(verdict(answer, width=terminal.width()))
