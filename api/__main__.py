@@ -4,6 +4,7 @@ It owns its home alone (a lock that dies with it), says in ``server.json`` where
 ends open streams before it stops, so that nobody who follows a run holds it up.
 """
 
+import gc
 import os
 import socket
 import sys
@@ -25,6 +26,7 @@ from api.settings import Settings
 from api.wire import dump
 
 GRACE_SECONDS = 3  # for requests that are being answered when the server is told to stop
+YOUNG_OBJECTS = 50_000  # that are made before the newest ones are looked through for garbage
 
 
 class Server(uvicorn.Server):
@@ -52,6 +54,10 @@ def main() -> int:
     # A wake-up of ours never takes the processor from a trainer on the same machine.
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Modules stay, and events come by the thousand and are not in cycles: this seldom, looking for
+    # garbage takes a fifth less of the time of a long history (measured 2026-11-30).
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, 10, 10)
     with own(settings.home) as is_owner:
         if not is_owner:
             sys.stderr.write(f"another server works in {settings.home}\n")

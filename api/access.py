@@ -4,7 +4,7 @@
 """
 
 import hmac
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from api.auth import PRINCIPAL, bearer
 from api.problems import FORBIDDEN, UNAUTHORIZED, ProblemError
 from api.service import Service
-from ledger.events import RoleName
+from ledger.events import Job, JobKind, RoleName
 from ledger.tokens import Token, allows
 
 Needed = RoleName | Literal["anybody", "worker"]
@@ -20,6 +20,7 @@ Needed = RoleName | Literal["anybody", "worker"]
 NEEDED: dict[str, Needed] = {
     "health": "anybody",
     "deliver": "worker",  # the one of the very attempt
+    "deliver_of_preparation": "worker",  # the one of the very preparation
     # -- what a reader may: look
     "info": "reader",
     "capacity": "reader",
@@ -36,6 +37,7 @@ NEEDED: dict[str, Needed] = {
     "read_hparams": "reader",
     "read_engine_config": "reader",
     "compare_runs": "reader",
+    "link_to_grafana": "reader",  # who sees everything here can pass it on without a link as well
     "list_branches": "reader",
     "read_tree": "reader",
     "read_ancestry": "reader",
@@ -44,6 +46,8 @@ NEEDED: dict[str, Needed] = {
     "get_snapshot": "reader",
     "read_audit_log": "reader",
     "read_receipt": "reader",
+    "list_datasets": "reader",
+    "get_dataset": "reader",
     "audit": "reader",
     "read_copy": "reader",
     "publish_copy": "reader",  # as a query with `fresh` does
@@ -59,6 +63,7 @@ NEEDED: dict[str, Needed] = {
     "pin_snapshot": "submitter",
     "unpin_snapshot": "submitter",
     "check_dataset": "submitter",  # it opens what files the server can, as a run does
+    "create_dataset": "submitter",  # likewise
     # -- what an operator may: everything else
     "sweep_snapshots": "operator",
     "make_seal_key": "operator",
@@ -69,6 +74,7 @@ NEEDED: dict[str, Needed] = {
     "list_tokens": "operator",
     "revoke_token": "operator",
 }  # by the name of the function that answers
+JOB_HINT = "the file job.json in the folder of the job has its token"
 UNKNOWN = "the request carries no token that is known here and counts"  # whatever became of it
 
 
@@ -77,7 +83,7 @@ class Asker(NamedTuple):
 
     principal: str
     role: RoleName | Literal["worker"]
-    token: Token | None = None  # None: the token of the home, or that of an attempt
+    token: Token | None = None  # None: the token of the home, or that of a job
 
 
 async def require(request: Request) -> str:
@@ -92,9 +98,10 @@ async def require(request: Request) -> str:
         return needed
     token = bearer(request)
     if needed == "worker":
-        if _is_of_attempt(service, request, token):
-            return f"attempt/{request.path_params['attempt']}"
-        hint = "the attempt's job.json has its token"
+        job = _job(request)
+        if job is not None and service.dispatcher.admits(request.path_params["run_id"], job, token):
+            return job.principal
+        hint = JOB_HINT
     else:
         hint = ""
     asker = await _asker(service, token)
@@ -140,16 +147,17 @@ async def _asker(service: Service, token: str) -> Asker | None:
     if known is not None:
         return Asker(known.principal, known.role, known)
     reporter = await run_in_threadpool(service.dispatcher.reporter, token) if token else None
-    return None if reporter is None else Asker(f"attempt/{reporter[1]}", "worker")
+    return None if reporter is None else Asker(reporter[1].principal, "worker")
 
 
-def _is_of_attempt(service: Service, request: Request, token: str) -> bool:
-    """Whether the token is that of the attempt that the address names."""
-    named: dict[str, Any] = request.path_params
-    number = str(named["attempt"])
-    if not (number.isdecimal() and number.isascii()):
-        return False
-    return service.dispatcher.admits(named["run_id"], int(number), token)
+def _job(request: Request) -> Job | None:
+    """The job that the address names; None where it names none."""
+    kinds: tuple[JobKind, ...] = ("attempt", "preparation")
+    for kind in kinds:
+        number = str(request.path_params.get(kind))
+        if number.isdecimal() and number.isascii():
+            return Job(int(number), kind)
+    return None
 
 
 def _forbidden(request: Request, asker: Asker, needed: Needed | None) -> ProblemError:
@@ -160,8 +168,8 @@ def _forbidden(request: Request, asker: Asker, needed: Needed | None) -> Problem
     if needed == "worker":
         return ProblemError(
             FORBIDDEN,
-            f"{what} is for the runner of that very attempt, and {mine}",
-            "the attempt's job.json has its token",
+            f"{what} is for the runner of that very job, and {mine}",
+            JOB_HINT,
         )
     hint = f"an operator makes one: trainledger tokens create NAME --role {needed}"
     return ProblemError(FORBIDDEN, f"{what} needs the role {needed}, and {mine}", hint)

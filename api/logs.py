@@ -6,18 +6,18 @@ from io import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
+from ledger.events import Job
+
 BLOCK_BYTES = 1 << 16
 FILE = "worker.log"
 
 
 class WorkerLog:
-    """The file that the worker of one attempt prints into; there is none until it starts."""
+    """The file that the worker of one job prints into; there is none until it starts."""
 
-    def __init__(
-        self, attempts: Path, run_id: str, attempt: int, *, tail: int | None = None
-    ) -> None:
+    def __init__(self, attempts: Path, run_id: str, job: Job, *, tail: int | None = None) -> None:
         """``tail``: begin with so many lines before the end; None: with the first one."""
-        self._folders = (str(attempts), run_id, f"a{attempt}")
+        self._folders = (str(attempts), run_id, job.name)
         self._tail = tail
         self._file: BinaryIO | None = None
 

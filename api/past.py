@@ -35,6 +35,27 @@ def moment_of(service: Service, text: str, *projections: str) -> Moment:
     return moment
 
 
+def moment_of_run(service: Service, run_id: str, text: str | None) -> Moment | None:
+    """The moment that ``text`` means, at which a run was there; None, up to date, of no text.
+
+    Raises:
+        LedgerError: it means none, or one that is still to come.
+        NotFoundError: the run was submitted later.
+        ProblemError: the documents are not there in time.
+    """
+    if text is None:
+        service.catch_up("documents", service.ledger.position())
+        return None
+    moment = moment_of(service, text, "documents")
+    check(service, run_id, moment, attempt=None)
+    return moment
+
+
+def upto(moment: Moment | None) -> int | None:
+    """The position that projections are read to; None where they are read as they are."""
+    return None if moment is None else moment.position
+
+
 def said(moment: Moment | None) -> Answer:
     """What an answer says of the moment that it is of; nothing where it is of now."""
     if moment is None:

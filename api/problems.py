@@ -15,12 +15,15 @@ from api.wire import Json
 from engine.dispatch.artifacts import ArtifactError
 from engine.dispatch.checking import CheckError
 from ledger.errors import (
+    AmbiguousIdError,
     CorruptError,
     EndedError,
     FencedError,
     GapError,
     LedgerError,
     NameTakenError,
+    NoDatasetError,
+    NoSnapshotError,
     NotFoundError,
     NoTokenError,
     PlanError,
@@ -79,11 +82,11 @@ ATTEMPT_NOT_FOUND = Problem(
     "The run has no such attempt",
     "trainledger runs get RUN shows its attempts",
 )
-SNAPSHOT_NOT_FOUND = Problem(
-    "snapshot-not-found",
+PREPARATION_NOT_FOUND = Problem(
+    "preparation-not-found",
     404,
-    "There is no such snapshot",
-    "trainledger runs snapshots RUN shows those of a run",
+    "The run has no such preparation",
+    "trainledger runs get RUN shows its preparations",
 )
 SUBMISSION_NOT_FOUND = Problem(
     "submission-not-found",
@@ -109,12 +112,26 @@ NOT_COMPARABLE = Problem(
     "The runs cannot be compared",
     "compare supervised runs whose plans decide the same",
 )
-AMBIGUOUS_ID = Problem("ambiguous-id", 409, "Several ids begin so", "write more of the id")
+ROWS_REFUSED = Problem(
+    "rows-refused", 422, "These rows cannot be trained on", "correct the rows; docs/data.md"
+)
 TENSORBOARD_MISSING = Problem(
     "tensorboard-missing",
     501,
     "The server cannot write event files",
     "install trainledger[tensorboard] where the server runs, and start it again",
+)
+PLATFORM_PROJECT_NOT_FOUND = Problem(
+    "platform-project-not-found",
+    404,
+    "The platform project has no dashboard here",
+    "the server's setting grafana_dashboards has those that have one",
+)
+GRAFANA_NOT_SET_UP = Problem(
+    "grafana-not-set-up",
+    501,
+    "The server makes no links to Grafana",
+    "docs/grafana.md says how its operator sets it up",
 )
 INTERNAL = Problem("internal", 500, "The server failed", "trainledger server logs says more")
 NOT_READY = Problem(
@@ -145,6 +162,13 @@ PROBLEMS: dict[type[Exception], Problem] = {
         "refused", 409, "The rules of the run do not allow it now", "look at the phase of the run"
     ),
     NoTokenError: Problem("token-not-found", 404, "There is no such token", NoTokenError.HINT),
+    NoDatasetError: Problem(
+        "dataset-not-found", 404, "There is no such data set", NoDatasetError.HINT
+    ),
+    AmbiguousIdError: Problem("ambiguous-id", 409, "Several ids begin so", "write more of the id"),
+    NoSnapshotError: Problem(
+        "snapshot-not-found", 404, "There is no such snapshot", NoSnapshotError.HINT
+    ),
     NameTakenError: Problem(
         "token-name-taken", 409, "A token of this name is in use", "choose another name"
     ),
@@ -196,14 +220,16 @@ ALL = (
     FORBIDDEN,
     NO_SUCH_PAGE,
     ATTEMPT_NOT_FOUND,
-    SNAPSHOT_NOT_FOUND,
+    PREPARATION_NOT_FOUND,
     HPARAMS_NOT_FOUND,
     ENGINE_CONFIG_NOT_FOUND,
     NOT_COMPARABLE,
+    ROWS_REFUSED,
     SUBMISSION_NOT_FOUND,
     NOT_ALLOWED,
-    AMBIGUOUS_ID,
     TENSORBOARD_MISSING,
+    PLATFORM_PROJECT_NOT_FOUND,
+    GRAFANA_NOT_SET_UP,
     INTERNAL,
     NOT_READY,
 )
@@ -262,6 +288,8 @@ def of(error: Exception, request: Request) -> Json:
     more: dict[str, Any] = {}
     if isinstance(error, PlanError):
         more["faults"] = error.faults
+    if isinstance(error, AmbiguousIdError):
+        more["candidates"] = error.candidates
     if isinstance(error, GapError):
         more["taken"] = error.taken
     if isinstance(error, QueryRefusedError) and error.excerpt:

@@ -1,15 +1,17 @@
 """What happened to a run and who did it, and a receipt of it that fits on one page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from api.service import Service
 from api.wire import kind, to_camel_cached
 from ledger import audit, codec
 from ledger.events import (
+    Job,
     Recorded,
     RunSubmitted,
-    attempt_stream,
+    job_of,
+    job_stream,
     run_stream,
 )
 from ledger.store.recorder import Stored
@@ -31,7 +33,11 @@ def receipt(service: Service, run_id: str) -> Answer:
     """What a run was, what it cost and who did what, with the digests that prove it."""
     record = service.record(run_id)
     told = _life(service, run_id)
-    heads = list(_heads(service, run_id, attempts=len(record["attempts"])))
+    jobs = [
+        *(Job(each["preparation"], "preparation") for each in record["preparations"]),
+        *(Job(each["attempt"]) for each in record["attempts"]),
+    ]
+    heads = list(_heads(service, run_id, jobs))
     submitted = next(each.event for each in told if isinstance(each.event, RunSubmitted))
     return {
         **{name: record[name] for name in ("runId", "project", "name", "phase")},
@@ -83,11 +89,11 @@ def _said(recorded: Recorded) -> Answer:
     }
 
 
-def _heads(service: Service, run_id: str, *, attempts: int) -> Iterator[Stored]:
+def _heads(service: Service, run_id: str, jobs: Iterable[Job]) -> Iterator[Stored]:
     """The newest event of every stream that tells of the run."""
     streams = [
         run_stream(run_id),
-        *(attempt_stream(run_id, number) for number in range(1, attempts + 1)),
+        *(job_stream(run_id, job) for job in jobs),
         *audit.streams_beside(service.ledger, run_id),
     ]
     for stream in streams:
@@ -106,15 +112,15 @@ def _head(newest: Stored) -> Answer:
 
 
 def _principals(told: Sequence[Recorded], heads: Sequence[Stored]) -> list[Answer]:
-    """Who caused what, in the order in which they first did; what attempts said is counted."""
+    """Who caused what, in the order in which they first did; what jobs said is counted."""
     did: dict[str, dict[str, int]] = {}
     for _, event in told:
         counts = did.setdefault(event.principal, {})
         counts[kind(event)] = counts.get(kind(event), 0) + 1
     for head in heads:
-        _, _, attempt = head.stream.rpartition("/a")
-        if head.stream.startswith("run/") and attempt.isdecimal():
-            did.setdefault(f"attempt/{attempt}", {})["reports"] = head.version
+        job = job_of(head.stream)
+        if job is not None:
+            did.setdefault(job.principal, {})["reports"] = head.version
     return [{"principal": name, "did": counts} for name, counts in did.items()]
 
 

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field, field_validator, model_validator
 from pydantic_settings import (
@@ -12,24 +13,24 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from engine.dispatch import gpus
+
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 CLIENT_NAMES = frozenset(
     {
         "TRAINLEDGER_URL",
         "TRAINLEDGER_TOKEN",
         "TRAINLEDGER_CONTEXT",
+        "TRAINLEDGER_PLATFORM_PROJECT",
         "TRAINLEDGER_DISABLE_PROMPTS",
     }
 )  # of the command line, which may share its environment with the server
 
 
 def _devices_here() -> tuple[str, ...]:
-    """One slot for each GPU whose driver says that it is here, else one for each CPU."""
-    gpus = Path("/proc/driver/nvidia/gpus")
-    count = len(list(gpus.iterdir())) if gpus.is_dir() else 0
-    if count:
-        return tuple(f"cuda:{n}" for n in range(count))
-    return tuple(f"cpu:{n}" for n in range(os.cpu_count() or 1))
+    """One slot for each GPU that is found, else one for each CPU."""
+    cpus = (f"cpu:{number}" for number in range(os.cpu_count() or 1))
+    return tuple(gpu.slot for gpu in gpus.found()) or tuple(cpus)
 
 
 class Settings(BaseSettings):
@@ -50,6 +51,12 @@ class Settings(BaseSettings):
     devices: tuple[str, ...] = Field(
         default_factory=_devices_here,
         description="Device slots, for example cuda:0 or cpu:0; all that are found by default.",
+    )
+    preparations: int = Field(
+        default=1,
+        ge=1,
+        description="How many runs have their rows prepared at the same time, before they claim "
+        "devices; each preparation takes every core.",
     )
     artifacts: str = Field(
         default="",
@@ -88,6 +95,19 @@ class Settings(BaseSettings):
         description="Let plans bring their own program although others than this machine may ask, "
         "and although a submitter asks, who is no operator.",
     )
+    grafana_url: str = Field(
+        default="",
+        description="Where Grafana is, for links to runs ([grafana.md](grafana.md)); by default "
+        "there are none.",
+    )
+    grafana_dashboards: dict[str, str] = Field(
+        default={},
+        description="The uid of the training dashboard of each platform project, for example "
+        '{"research": "ab12cd"}; of others no links are made.',
+    )
+    grafana_minutes: int = Field(
+        default=60, ge=1, le=10_080, description="How many minutes a link to Grafana lets in."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -111,6 +131,15 @@ class Settings(BaseSettings):
     @classmethod
     def _home_is_a_place(cls, home: Path) -> Path:
         return home.expanduser()  # a service file has no shell that would do it
+
+    @field_validator("grafana_url")
+    @classmethod
+    def _grafana_is_an_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and parts.hostname
+        if url and (not is_address or parts.query or parts.fragment):
+            raise ValueError("expected http:// or https:// and a host, and no ? or #")
+        return url
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

@@ -13,7 +13,7 @@ from ledger.events import (
     Recorded,
     RunFailed,
     RunSubmitted,
-    attempt_of,
+    job_of,
 )
 from ledger.run import ENDS
 from projections.wire import kind_of
@@ -56,9 +56,9 @@ def tell(recorded: Recorded) -> dict[str, Any]:
         "kind": kind(event),
         "at": event.at,
     }
-    attempt = attempt_of(event.originator_id)
-    if attempt is not None:
-        told["attempt"] = attempt
+    job = job_of(event.originator_id)
+    if job is not None:
+        told[job.kind] = job.number
     told |= {
         to_camel_cached(name): value
         for name, value in event.model_dump(exclude=NOT_TOLD, exclude_none=True).items()

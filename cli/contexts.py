@@ -12,7 +12,7 @@ from cli.errors import CommandError, Exit
 
 LOCAL = "local"  # the name of the embedded server, which needs no entry
 FILE = "config.toml"
-_NAMES = {"url", "token_file"}
+_NAMES = {"url", "token_file", "platform_project"}
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Context:
 
     url: str | None = None
     token_file: Path | None = None
+    platform_project: str | None = None  # whose Grafana its runs are looked at in
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ def _context(file: Path, name: str, said: Any) -> Context:
         _text(value, f"{each} of the context {name} in {file}")
     token_file = part.get("token_file")
     return Context(
-        part.get("url"), file.parent / Path(token_file).expanduser() if token_file else None
+        part.get("url"),
+        file.parent / Path(token_file).expanduser() if token_file else None,
+        part.get("platform_project") or None,
     )
 
 
@@ -125,8 +128,14 @@ def use(home: Path, name: str) -> None:
     _write(home, document)
 
 
-def put(home: Path, name: str, *, url: str | None, token_file: str | None) -> Context:
-    """Add a context, or change what is stated of one; an empty text takes a file away.
+def put(home: Path, name: str, *, url: str | None, **more: str | None) -> Context:
+    """Add a context, or change what is stated of one; an empty text takes what it had away.
+
+    Args:
+        home: the folder of the file.
+        name: of the context.
+        url: where its service is.
+        more: its token_file and platform_project.
 
     Raises:
         CommandError: the name is taken by the embedded server, or no URL is known.
@@ -140,8 +149,7 @@ def put(home: Path, name: str, *, url: str | None, token_file: str | None) -> Co
     entry = document.setdefault("contexts", {}).setdefault(name, {})
     if url:
         entry["url"] = url
-    if token_file is not None:
-        entry["token_file"] = token_file
+    entry.update({each: text for each, text in more.items() if text is not None})
     _write(home, document)
     return read(home).by_name[name]
 

@@ -17,13 +17,17 @@ class Fields(NamedTuple):
 _RECORD = (
     *("runId", "project", "name", "description", "labels", "origin", "imported", "method"),
     "baseModel",
-    *("dataset", "datasetRows", "validationRows", "phase", "waitingFor", "stage", "pause"),
+    *("dataset", "datasetRows", "datasetIdentity", "validationRows", "validationIdentity"),
+    *("phase", "waitingFor", "stage", "pause"),
     *("progress", "observedStep", "savedStep", "saved", "failure", "results", "cost", "timing"),
-    *("memory", "dataFit", "latest", "attempts", "settings", "stated", "submittedAt"),
+    *("memory", "dataFit", "latest", "preparations", "attempts"),
+    *("settings", "stated", "submittedAt"),
     *("submissionId", "position", "liveness", "asOf"),
 )
 _EVENT = (
-    *("position", "runId", "kind", "at", "attempt", "phase", "terminal", "failure", "step"),
+    *("position", "runId", "kind", "at", "attempt", "preparation", "phase", "terminal"),
+    "failure",
+    "step",
     "measured",
 )
 _SNAPSHOT = (
@@ -40,6 +44,7 @@ _TOKEN = (
     *("tokenId", "name", "principal", "role", "status", "createdAt", "createdBy", "expiresAt"),
     *("revokedAt", "revokedBy"),
 )
+_DATASET = ("identity", "names", "form", "rows", "sizeBytes", "createdAt", "createdBy")
 _PHASE = Fields(("runId", "phase"))
 _IMPORTED = Fields(
     (
@@ -75,6 +80,7 @@ FIELDS = {
     ),
     "runs hparams": Fields(("runId", "attempt", "configHash", "hyperparameters")),
     "runs engine-config": Fields(("runId", "attempt", "requested", "resolved")),
+    "runs grafana": Fields(("runId", "platformProject", "attempt", "url", "expiresAt")),
     "runs events": Fields(_EVENT),
     "runs snapshots": Fields(_SNAPSHOT, rows=("snapshots",)),
     "runs branch": Fields(
@@ -105,6 +111,9 @@ FIELDS = {
             *("identity", "dataFit"),
         )
     ),
+    "datasets create": Fields((*_DATASET, "created", "movedFrom")),
+    "datasets list": Fields(_DATASET, rows=("datasets",)),
+    "datasets get": Fields((*_DATASET, "namings")),
     "server status": Fields(("pid", "url", "home", "startedAt", "version", "running")),
     "audit verify": Fields(
         (
@@ -131,7 +140,9 @@ FIELDS = {
     "tokens list": Fields(_TOKEN, rows=("tokens",)),
     "tokens revoke": Fields(_TOKEN),
     "tokens whoami": Fields(("principal", "role", "tokenId", "expiresAt")),
-    "config list": Fields(("name", "url", "tokenFile", "current"), rows=("contexts",)),
+    "config list": Fields(
+        ("name", "url", "tokenFile", "platformProject", "current"), rows=("contexts",)
+    ),
     "capacity": Fields(("devices", "waiting")),
     "info": Fields(
         (

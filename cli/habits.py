@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -66,6 +67,15 @@ def _with_usual(command: str) -> type[TyperGroup]:
     return _Group
 
 
+def _say_version(value: bool) -> None:
+    """The version of this command line; that of the service is said by info."""
+    if value:
+        from importlib.metadata import version  # noqa: PLC0415 (read where it is needed)
+
+        terminal.write(f"trainledger {version('trainledger')}\n")
+        raise typer.Exit
+
+
 def begin(  # noqa: PLR0913, PLR0917 (one for each option)
     context: typer.Context,
     url: Annotated[
@@ -116,6 +126,10 @@ def begin(  # noqa: PLR0913, PLR0917 (one for each option)
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Say each request on stderr.")] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
+    ] = False,
 ) -> None:
     """Note what the options before a command say."""
     context.obj = Given(
@@ -166,6 +180,23 @@ class _Command(TyperCommand):
         taken = {name for each in own for name in each.opts}
         shared = [*(_options(_shaped) if self._formats else ()), *_talk()]
         return [*own, *(each for each in shared if not taken & set(each.opts)), last]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; an option whose value stands in brackets may stand without one."""
+        alone = {
+            name
+            for each in self.params
+            if str(getattr(each, "metavar", "")).startswith("[")
+            for name in each.opts
+        }
+        pairs = pairwise([*args, "-"])
+        return super().parse_args(
+            ctx,
+            [
+                f"{each}=" if each in alone and after.startswith("-") else each
+                for each, after in pairs
+            ],
+        )
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command in the manner that the options ask for."""
@@ -284,7 +315,7 @@ def _options(function: Function) -> Sequence[TyperOption]:
 @functools.cache
 def _talk() -> Sequence[TyperOption]:
     """The options that come before a command, as they may follow it: unsaid unless stated."""
-    options = _options(begin)
+    options = [each for each in _options(begin) if "--version" not in each.opts]
     for each in options:
         each.hidden, each.envvar = True, None
     return options

@@ -15,7 +15,10 @@ from cli.commands.backup import back_up
 from cli.commands.capacity import show_capacity
 from cli.commands.completion import complete, completion
 from cli.commands.config import list_contexts, set_context, use_context
-from cli.commands.datasets import check
+from cli.commands.datasets.check import check
+from cli.commands.datasets.create import create as create_dataset
+from cli.commands.datasets.get import get_dataset
+from cli.commands.datasets.list import list_datasets
 from cli.commands.export import export_ledger
 from cli.commands.imports.ledger import import_ledger
 from cli.commands.imports.table import import_csv
@@ -33,6 +36,7 @@ from cli.commands.runs.compare import compare
 from cli.commands.runs.engine_config import show_engine_config
 from cli.commands.runs.events import show_events
 from cli.commands.runs.get import get
+from cli.commands.runs.grafana import link_to_grafana
 from cli.commands.runs.hparams import show_hparams
 from cli.commands.runs.list import list_runs
 from cli.commands.runs.logs import show_logs
@@ -98,6 +102,7 @@ runs.command("engine-config")(show_engine_config)
 runs.command("events")(show_events)
 runs.command("logs")(show_logs)
 runs.command("tensorboard")(show_tensorboard)
+runs.command("grafana")(link_to_grafana)
 runs.command("snapshots")(show_snapshots)
 runs.command("branch", epilog=_EPILOG)(branch)
 runs.command("branches")(list_branches)
@@ -113,6 +118,9 @@ snapshots.command("pin")(pin)
 snapshots.command("unpin")(unpin)
 snapshots.command("sweep")(sweep)
 datasets.command("check", epilog=_EPILOG)(check)
+datasets.command("create", epilog=_EPILOG)(create_dataset)
+datasets.command("list")(list_datasets)
+datasets.command("get")(get_dataset)
 server.command("start")(start_server)
 server.command("stop")(stop_server)
 server.command("status")(server_status)

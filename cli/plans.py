@@ -10,6 +10,7 @@ from typing import Any
 from cli.errors import CommandError, Exit
 from cli.wire import Json
 
+MARK = "dataset:"  # before what names a data set of the catalogue, and no file
 _PATHS = (("baseModel",), ("dataset",), ("validation", "dataset"), ("engine", "directory"))
 
 
@@ -56,6 +57,12 @@ def absolute(document: Json, folder: Path) -> Json:
         if isinstance(part, dict) and _is_relative(part.get(name), folder):
             part[name] = os.path.normpath(folder / part[name])
     return document
+
+
+def rows_of(dataset: str) -> str:
+    """Rows that somebody names on the command line: a file, or a data set of the catalogue."""
+    is_named = dataset.startswith(MARK) and not os.path.exists(dataset)  # noqa: PTH110  any text
+    return dataset if is_named else os.path.abspath(dataset)  # noqa: PTH100  any text
 
 
 def _is_relative(path: object, folder: Path) -> bool:

@@ -79,6 +79,11 @@ def _attempt_closed(before: Progress, event: Event) -> Progress:
     return replace(before, note=event) if goes_on else before
 
 
+def _preparation_closed(before: Progress, event: Event) -> Progress:
+    """Its end is news where it is repeated; else the next phase or the end says the same."""
+    return replace(before, note=event) if event.get("mayRetry") else before
+
+
 def _restore_checked(before: Progress, event: Event) -> Progress:
     return before if event["verdict"] == "exact" else replace(before, note=event)
 
@@ -153,6 +158,7 @@ _HANDLERS = {
     "validationReported": _validated,
     "restored": _restored,
     "restoreChecked": _restore_checked,
+    "preparationClosed": _preparation_closed,
     "attemptClosed": _attempt_closed,
     "pauseFailed": _noted,
     "saveFailed": _noted,

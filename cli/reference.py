@@ -55,6 +55,7 @@ current = "lab"
 [contexts.lab]
 url = "https://lab.example"
 token_file = "~/lab.token"  # relative to this file
+platform_project = "research"  # whose Grafana `runs grafana` links to
 ```
 
 What an option says goes before the environment (`TRAINLEDGER_URL`, `TRAINLEDGER_TOKEN`,

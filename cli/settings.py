@@ -21,6 +21,7 @@ CLIENT_ONLY = (
     "TRAINLEDGER_URL",
     "TRAINLEDGER_TOKEN",
     "TRAINLEDGER_CONTEXT",
+    "TRAINLEDGER_PLATFORM_PROJECT",
     "TRAINLEDGER_DISABLE_PROMPTS",
 )
 
@@ -59,6 +60,7 @@ class Settings:
     prompts: bool
     verbose: bool
     token_file: Path | None = None  # of the context
+    platform_project: str | None = None  # of the context
 
 
 def resolve(given: Given) -> Settings:
@@ -67,7 +69,7 @@ def resolve(given: Given) -> Settings:
     Raises:
         CommandError: an option, a variable or the file of contexts says what cannot be.
     """
-    url, token, token_file = _target(given)
+    url, token, context = _target(given)
     return Settings(
         url=url,
         token=token,
@@ -77,12 +79,13 @@ def resolve(given: Given) -> Settings:
         color=not (given.no_color or no_color()),
         prompts=not given.disable_prompt,
         verbose=given.verbose,
-        token_file=token_file,
+        token_file=context.token_file,
+        platform_project=context.platform_project,
     )
 
 
-def _target(given: Given) -> tuple[str | None, str | None, Path | None]:
-    """Where the service is, the token to show it, and the file that has it.
+def _target(given: Given) -> tuple[str | None, str | None, Context]:
+    """Where the service is, the token to show it, and the context that is used for the rest.
 
     The token of a context is shown to the service of that context, and to no other.
     """
@@ -95,7 +98,30 @@ def _target(given: Given) -> tuple[str | None, str | None, Path | None]:
         stated_token = given.token or variable("TRAINLEDGER_TOKEN")
     if stated_url:
         context = Context()
-    return address(stated_url or context.url), stated_token or None, context.token_file
+    return address(stated_url or context.url), stated_token or None, context
+
+
+def platform_project(call: Settings, stated: str | None) -> tuple[str, str]:
+    """The platform project of a call, and what says it: an option, the environment, the context.
+
+    Raises:
+        CommandError: nothing says it.
+    """
+    variable = "TRAINLEDGER_PLATFORM_PROJECT"
+    said = {
+        "--platform-project": stated,
+        variable: os.environ.get(variable),
+        "the context": call.platform_project,
+    }
+    for where, name in said.items():
+        if name:
+            return name, where
+    raise CommandError(
+        "no platform project is said",
+        Exit.USAGE,
+        hint=f"say it with --platform-project, with {variable}, or for a context with "
+        "`trainledger config set NAME --platform-project PROJECT`",
+    )
 
 
 def seconds(text: str, name: str) -> float:

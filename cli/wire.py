@@ -32,6 +32,19 @@ def snapshot_path(snapshot_id: str, rest: str = "") -> str:
     return f"/v1/snapshots/{quote(snapshot_id, safe='')}{rest}"
 
 
+def dataset_path(which: str) -> str:
+    """Where the service has a data set.
+
+    Raises:
+        CommandError: neither name nor identity is said.
+    """
+    if not which:
+        raise CommandError(
+            "a data set is named by its name, or by 8 digits of its identity", Exit.USAGE
+        )
+    return f"/v1/datasets/{quote(which, safe='')}"
+
+
 def token_path(which: str, rest: str = "") -> str:
     """Where the service has a token.
 

@@ -7,8 +7,8 @@ what it may not touch is refused by name, even where it says what the parent has
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ledger import plan as plans
-from ledger.errors import NotFoundError, PlanError, RefusedError
+from ledger import ids, plan as plans
+from ledger.errors import NoSnapshotError, PlanError, RefusedError
 from ledger.events import (
     BranchCreated,
     BranchRefused,
@@ -89,7 +89,8 @@ def resolve(parent: RunState, request: Request) -> Child:
     """The child that ``request`` would make.
 
     Raises:
-        NotFoundError: the parent has no such snapshot.
+        NoSnapshotError: the parent has no such snapshot.
+        AmbiguousIdError: it has several whose ids begin so.
         RefusedError: the snapshot cannot be branched from in this way.
         PlanError: the change document names what it may not, or makes a plan that cannot be run.
     """
@@ -120,20 +121,17 @@ def find(parent: RunState, prefix: str) -> Snapshot:
     A few digits are none: they are rather the number of a step, and begin an id by chance.
 
     Raises:
-        NotFoundError: there is none; the message lists those that there are.
-        RefusedError: there are several; the message lists them.
+        NoSnapshotError: there is none; the message lists those that there are.
+        AmbiguousIdError: there are several.
     """
     is_id = prefix and not (prefix.isdecimal() and len(prefix) < FEW_DIGITS)
-    found = [each for each in parent.snapshots if is_id and each.snapshot_id.startswith(prefix)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise RefusedError(
-            f"{prefix} is how the ids of {len(found)} snapshots begin: {_listed(found)}",
-            "write more of the id",
-        )
+    known = {each.snapshot_id: each for each in parent.snapshots} if is_id else {}
+    found = [snapshot_id for snapshot_id in known if snapshot_id.startswith(prefix)]
+    snapshot_id = ids.only(prefix, sorted(found), "snapshots")
+    if snapshot_id is not None:
+        return known[snapshot_id]
     there = _listed(list(parent.snapshots)) or "none"
-    raise NotFoundError(
+    raise NoSnapshotError(
         f"run {parent.run_id} has no committed snapshot {prefix!r:.80}; it has: {there}",
         f"trainledger runs snapshots {parent.run_id} shows them",
     )

@@ -2,16 +2,21 @@
 
 LedgerError
 ├── NotFoundError          no such run
-│   └── NoTokenError       no such token
+│   ├── NoTokenError       no such token
+│   ├── NoDatasetError     no such data set
+│   └── NoSnapshotError    no such snapshot
 ├── RefusedError           the rules say no
 │   ├── PlanError          a plan that cannot be run
 │   ├── EndedError         the run has ended
 │   ├── TokenReusedError   a submission token that named another plan
 │   ├── NameTakenError     a token of this name is in use
+│   ├── AmbiguousIdError   several ids begin so
 │   ├── FencedError        a report of an attempt that is closed
 │   └── GapError           lines were left out, or said something else before
 └── CorruptError           stored bytes that are not what was written
 """
+
+from collections.abc import Sequence
 
 
 class LedgerError(Exception):
@@ -32,6 +37,18 @@ class NoTokenError(NotFoundError):
     """No token has this name or id."""
 
     HINT = "trainledger tokens list shows the tokens there are"
+
+
+class NoDatasetError(NotFoundError):
+    """No data set has this name or identity."""
+
+    HINT = "trainledger datasets list shows the data sets there are"
+
+
+class NoSnapshotError(NotFoundError):
+    """No committed snapshot has this id."""
+
+    HINT = "trainledger runs snapshots RUN shows those of a run"
 
 
 class RefusedError(LedgerError):
@@ -56,6 +73,14 @@ class TokenReusedError(RefusedError):
 
 class NameTakenError(RefusedError):
     """A token of this name is in use."""
+
+
+class AmbiguousIdError(RefusedError):
+    """Several ids begin so; ``candidates`` are the first of them."""
+
+    def __init__(self, message: str, candidates: Sequence[str]) -> None:
+        super().__init__(message, "write more of the id")
+        self.candidates = list(candidates)
 
 
 class FencedError(RefusedError):

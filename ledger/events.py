@@ -1,11 +1,12 @@
 """Every event that the ledger knows: past tense, frozen, with a topic that never changes.
 
 ``run/{run}`` has the life of a run, written by the server; ``run/{run}/a{n}`` has what attempt n
-reported, where the version of an event is the number of the line in the worker's spool;
-``submission/{token}`` has what a token created, ``snapshot/{id}`` which runs need a snapshot of
-another, ``ledger/tokens`` who may ask, and ``ledger/seals`` what vouches for all the others. A new
-field needs a default that is true of old events; where there is none, the topic gets a new number,
-and ``ledger/upcast.py`` says what the old events mean.
+reported and ``run/{run}/p{n}`` what preparation n did, where the version of an event is the number
+of the line in the worker's spool; ``submission/{token}`` has what a token created,
+``snapshot/{id}`` which runs need a snapshot of another, ``ledger/tokens`` who may ask,
+``ledger/datasets`` which rows have names, and ``ledger/seals`` what vouches for all the others. A
+new field needs a default that is true of old events; where there is none, the topic gets a new
+number, and ``ledger/upcast.py`` says what the old events mean.
 """
 
 from datetime import datetime
@@ -45,9 +46,32 @@ Agreement = Literal["exact", "within", "differs"]
 CheckVerdict = Literal["passed", "warned", "refused"]
 Restore = Literal["weights", "trainingState"]
 RoleName = Literal["reader", "submitter", "operator"]
+RowForm = Literal["chat", "tokens"]
 # Numbers under the engine's own names. They were looked at where they came in (ledger/numbers.py),
 # so that reading them again needs no Python: an update is decoded in half the time (2026-11-30).
 Measured = dict[str, float]
+JobKind = Literal["attempt", "preparation"]
+
+
+class Job(NamedTuple):
+    """What is started on machines for a run: an attempt at it, or the preparation of its rows."""
+
+    number: int  # of its kind in the run, from 1
+    kind: JobKind = "attempt"
+
+    @property
+    def name(self) -> str:
+        """What its stream and its folder are called in those of its run: ``a1``, ``p1``."""
+        return f"{self.kind[0]}{self.number}"
+
+    @property
+    def principal(self) -> str:
+        """Who causes what it reports."""
+        return f"{self.kind}/{self.number}"
+
+    def __str__(self) -> str:
+        """What sentences call it."""
+        return f"{self.kind} {self.number}"
 
 
 class Event(BaseModel):
@@ -107,6 +131,34 @@ class PhaseChanged(Event):
 
     phase: PhaseName
     waiting_for: str | None = None  # what holds the run up, as a sentence
+
+
+class PreparationOpened(Event):
+    """A job that prepares the rows, and holds no devices, is being handed over."""
+
+    TOPIC: ClassVar[str] = "run.preparation_opened.v1"
+
+    preparation: PositiveInt
+    launcher: str
+    token_sha256: str  # of the token that its runner reports with
+
+
+class PreparationClosed(Event):
+    """The preparation is over; nothing it says counts any more."""
+
+    TOPIC: ClassVar[str] = "run.preparation_closed.v1"
+
+    preparation: PositiveInt
+    lines: NonNegativeInt  # of the spool that were taken
+    outcome: Outcome
+    code: str  # stable, for programs
+    end_class: EndClass
+    reason: str  # one sentence for people
+    advice: str = ""  # what to do about it
+    may_retry: bool = False  # another preparation may fare better
+    exit_code: int | None = None  # of its process, where it was seen
+    signal: int | None = None  # that ended its process, where it was seen
+    last_sign_at: AwareDatetime  # when it was last known to be alive
 
 
 class AttemptOpened(Event):
@@ -185,6 +237,7 @@ class AttemptClosed(Event):
     may_retry: bool = False  # another attempt may fare better
     exit_code: int | None = None  # of the worker, where it was seen
     signal: int | None = None  # that ended the worker, where it was seen
+    rank: NonNegativeInt | None = None  # of several, the one that ended the others, from 0
     last_sign_at: AwareDatetime  # when the attempt was last known to be alive
 
 
@@ -294,7 +347,7 @@ class RunCancelled(Event):
     TOPIC: ClassVar[str] = "run.cancelled.v1"
 
 
-# -- what an attempt reported: stream run/{run}/a{n} -----------------------------------------------
+# -- what a job reported: stream run/{run}/a{n}, of a preparation run/{run}/p{n} -------------------
 
 
 class TrainingBegan(Event):
@@ -417,6 +470,8 @@ class DatasetRead(Event):
 
     rows: NonNegativeInt
     validation_rows: NonNegativeInt | None = None
+    identity: str | None = None  # SHA-256 over the parsed rows, 64 hexadecimal digits
+    validation_identity: str | None = None  # where they are a data set of their own
 
 
 class DataFitMeasured(Event):
@@ -518,7 +573,7 @@ class LineRejected(Event):
 
 
 class ReportsClosed(Event):
-    """The attempt is fenced: its stream takes nothing after this."""
+    """The attempt or preparation is fenced: its stream takes nothing after this."""
 
     TOPIC: ClassVar[str] = "run.reports_closed.v1"
 
@@ -618,6 +673,29 @@ class TokenRevoked(Event):
     token_id: str
 
 
+# -- data sets: stream ledger/datasets -------------------------------------------------------------
+
+
+class DatasetCreated(Event):
+    """Rows were taken into the catalogue."""
+
+    TOPIC: ClassVar[str] = "dataset.created.v1"
+
+    identity: str  # SHA-256 over the parsed rows, 64 hexadecimal digits
+    form: RowForm
+    rows: PositiveInt
+    size_bytes: NonNegativeInt  # of the file that they were read from
+
+
+class DatasetNamed(Event):
+    """A name means a data set from now on, whatever it meant before."""
+
+    TOPIC: ClassVar[str] = "dataset.named.v1"
+
+    name: str
+    identity: str
+
+
 # -- the ledger itself: stream ledger/seals --------------------------------------------------------
 
 
@@ -655,6 +733,8 @@ class UnknownEvent(Event):
 EVENTS: tuple[type[Event], ...] = (
     RunSubmitted,
     PhaseChanged,
+    PreparationOpened,
+    PreparationClosed,
     AttemptOpened,
     JobStarted,
     CancelRequested,
@@ -703,6 +783,8 @@ EVENTS: tuple[type[Event], ...] = (
     SnapshotReleased,
     TokenCreated,
     TokenRevoked,
+    DatasetCreated,
+    DatasetNamed,
     LedgerSealed,
 )
 
@@ -713,12 +795,21 @@ ARCHIVABLE = frozenset(
 REGISTRY: dict[str, type[Event]] = {kind.TOPIC: kind for kind in EVENTS}
 
 
+_KINDS: dict[str, JobKind] = {"a": "attempt", "p": "preparation"}
+
+
+def job_of(stream: str) -> Job | None:
+    """The job whose reports ``stream`` holds; None for any other stream."""
+    parts = stream.split("/")
+    if len(parts) == 3 and parts[0] == "run" and parts[2][:1] in _KINDS:
+        return Job(int(parts[2][1:]), _KINDS[parts[2][:1]])
+    return None
+
+
 def attempt_of(stream: str) -> int | None:
     """The attempt whose reports ``stream`` holds; None for any other stream."""
-    parts = stream.split("/")
-    if len(parts) == 3 and parts[0] == "run" and parts[2].startswith("a"):
-        return int(parts[2][1:])
-    return None
+    job = job_of(stream)
+    return job.number if job is not None and job.kind == "attempt" else None
 
 
 def run_stream(run_id: str) -> str:
@@ -726,9 +817,14 @@ def run_stream(run_id: str) -> str:
     return f"run/{run_id}"
 
 
+def job_stream(run_id: str, job: Job) -> str:
+    """The stream that holds what a job of a run reported."""
+    return f"run/{run_id}/{job.name}"
+
+
 def attempt_stream(run_id: str, attempt: int) -> str:
     """The stream that holds what attempt ``attempt`` of a run reported."""
-    return f"run/{run_id}/a{attempt}"
+    return job_stream(run_id, Job(attempt))
 
 
 def snapshot_stream(snapshot_id: str) -> str:
@@ -742,6 +838,7 @@ def submission_stream(token: str) -> str:
 
 
 TOKENS = "ledger/tokens"  # the stream that holds who may ask
+DATASETS = "ledger/datasets"  # the stream that holds which rows were taken in, and their names
 SEALS = "ledger/seals"  # the stream that holds what vouches for all the others
 
 

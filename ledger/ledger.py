@@ -25,10 +25,11 @@ from ledger import (
     snapshots,
     upcast,
 )
-from ledger.attempt import AttemptHead
+from ledger.attempt import JobHead
 from ledger.errors import FencedError, GapError, LedgerError, NotFoundError, TokenReusedError
 from ledger.events import (
     Event,
+    Job,
     Recorded,
     ReportsClosed,
     Restored,
@@ -38,7 +39,8 @@ from ledger.events import (
     StepReported,
     SubmissionAccepted,
     TrainingBegan,
-    attempt_stream,
+    job_of,
+    job_stream,
     run_stream,
     submission_stream,
 )
@@ -48,7 +50,7 @@ from ledger.store.recorder import LedgerRecorder, Stored
 Decision = Callable[[RunState, Stamp], list[Event]]
 TRIES = 5  # of a decision, when another writer was faster
 PAGE = 5_000
-TAIL = 500  # events of an attempt that are read to know its end
+TAIL = 500  # events of a job that are read to know its end
 TOKEN = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
 
 
@@ -82,7 +84,7 @@ class Ledger:
         self._position = recorder.max_notification_id() or 0
         self._heads: dict[str, _Head] = {}
         self._runs: dict[str, RunState] = {}
-        self._attempts: dict[str, AttemptHead] = {}
+        self._jobs: dict[str, JobHead] = {}
         self._unfinished = self._find_unfinished()
 
     # -- writing
@@ -159,25 +161,25 @@ class Ledger:
                     return
         raise LedgerError("the ledger is being changed by somebody else", "try again")
 
-    def record(self, run_id: str, attempt: int, *, first: int, lines: Sequence[str]) -> AttemptHead:
-        """Take lines of a worker's spool, the first of which has the number ``first``.
+    def record(self, run_id: str, job: Job, *, first: int, lines: Sequence[str]) -> JobHead:
+        """Take lines of a job's spool, the first of which has the number ``first``.
 
         Lines that were taken before are compared and skipped, so a batch may be sent again.
 
         Raises:
-            FencedError: the attempt is closed, or is not the run's newest.
+            FencedError: the job is closed, or is not the run's newest.
             GapError: lines were left out, or a line said something else before.
         """
         with self.lock:
             for _ in range(TRIES):
-                state, head = self._open(run_id, attempt)
+                state, head = self._open(run_id, job)
                 events, head = self._taken(state, head, self._untaken(head, first, lines))
                 if not events or self._try_to_store(events):
-                    self._attempts[head.stream] = head
+                    self._jobs[head.stream] = head
                     return head
-        raise LedgerError(f"attempt {attempt} of run {run_id} has another writer", "try again")
+        raise LedgerError(f"{job} of run {run_id} has another writer", "try again")
 
-    def close_attempt(
+    def close_job(
         self,
         run_id: str,
         *,
@@ -186,13 +188,13 @@ class Ledger:
         principal: str,
         reported_at: datetime | None = None,
     ) -> RunState:
-        """End the open attempt, fence its reports and say what follows, in one transaction."""
+        """End the open job, fence its reports and say what follows, in one transaction."""
 
         def decision(state: RunState, stamp: Stamp) -> list[Event]:
-            if state.open_attempt is None:
+            if state.open_job is None:
                 return []
-            head = self.attempt(run_id, state.open_attempt.number)
-            story = lifecycle.close_attempt(
+            head = self.head(run_id, state.open_job.job)
+            story = lifecycle.close_job(
                 state,
                 stamp,
                 ending=ending,
@@ -222,19 +224,19 @@ class Ledger:
                 self._runs[run_id] = state
             return self._runs[run_id]
 
-    def attempt(self, run_id: str, attempt: int) -> AttemptHead:
-        """The end of what attempt ``attempt`` reported."""
-        stream = attempt_stream(run_id, attempt)
+    def head(self, run_id: str, job: Job) -> JobHead:
+        """The end of what a job reported."""
+        stream = job_stream(run_id, job)
         with self.lock:
-            if stream not in self._attempts:
+            if stream not in self._jobs:
                 events = self._tail(stream)
                 skipped = events[0].originator_version - 1 if events else 0
-                begun = self._step_that_begins(run_id, attempt)
-                head = AttemptHead(stream, lines=skipped, step=begun, restored=begun)
+                begun = self._step_that_begins(run_id, job)
+                head = JobHead(stream, lines=skipped, step=begun, restored=begun)
                 for event in events:
                     head = attempts.evolve(head, event)
-                self._attempts[stream] = head
-            return self._attempts[stream]
+                self._jobs[stream] = head
+            return self._jobs[stream]
 
     def open_runs(self) -> list[str]:
         """Every run that has not ended, oldest first."""
@@ -271,7 +273,7 @@ class Ledger:
     def read_run(
         self, run_id: str, after: int, limit: int, upto: int | None = None
     ) -> list[Recorded]:
-        """Events of one run and its attempts after a position, in order; none beyond ``upto``."""
+        """Events of one run and its jobs after a position, in order; none beyond ``upto``."""
         found = self._recorder.select_family(run_stream(run_id), gt=after, limit=limit, lte=upto)
         return _recorded(found)
 
@@ -313,19 +315,18 @@ class Ledger:
                 unfinished.pop(event.run_id, None)
         return unfinished
 
-    def _step_that_begins(self, run_id: str, attempt: int) -> int:
+    def _step_that_begins(self, run_id: str, job: Job) -> int:
         """The update that an attempt began from; only the newest attempt's is asked for."""
         newest = self.run(run_id).attempt
-        return newest.step if newest is not None and newest.number == attempt else 0
+        return newest.step if newest is not None and newest.job == job else 0
 
-    def _open(self, run_id: str, attempt: int) -> tuple[RunState, AttemptHead]:
+    def _open(self, run_id: str, job: Job) -> tuple[RunState, JobHead]:
         state = self.run(run_id)
-        open_attempt = state.open_attempt
-        if open_attempt is None or open_attempt.number != attempt:
-            raise FencedError(f"attempt {attempt} of run {run_id} is closed")
-        return state, self.attempt(run_id, attempt)
+        if state.open_job is None or state.open_job.job != job:
+            raise FencedError(f"{job} of run {run_id} is closed")
+        return state, self.head(run_id, job)
 
-    def _untaken(self, head: AttemptHead, first: int, lines: Sequence[str]) -> Sequence[str]:
+    def _untaken(self, head: JobHead, first: int, lines: Sequence[str]) -> Sequence[str]:
         """The part of ``lines`` that is new."""
         if first > head.lines + 1:
             raise GapError(
@@ -342,19 +343,20 @@ class Ledger:
         return lines[max(known, 0) :]
 
     def _taken(
-        self, state: RunState, head: AttemptHead, lines: Sequence[str]
-    ) -> tuple[list[Event], AttemptHead]:
+        self, state: RunState, head: JobHead, lines: Sequence[str]
+    ) -> tuple[list[Event], JobHead]:
         """The events that ``lines`` are, and the head after them.
 
         What a line means for the run itself is told in the run's stream, in the same transaction.
         """
-        attempt = int(head.stream.rpartition("/a")[2])
-        stamp = Stamp(self._clock(), f"attempt/{attempt}")
+        job = job_of(head.stream)
+        assert job is not None  # a head is that of a job
+        stamp = Stamp(self._clock(), job.principal)
         events: list[Event] = []
         for line in lines:
             event = attempts.take(head, line, stamp)
             own = stamp._replace(reported_at=event.reported_at)
-            for each in _meaning(state, own, head=head, event=event, attempt=attempt):
+            for each in _meaning(state, own, head=head, event=event, attempt=job.number):
                 events.append(each)
                 state = runs.evolve(state, each)
             events.append(event)
@@ -394,7 +396,7 @@ class Ledger:
             after = page[-1].originator_version
 
     def _tail(self, stream: str) -> list[Event]:
-        """The newest events of an attempt's stream, back to its newest step at least.
+        """The newest events of a job's stream, back to its newest step at least.
 
         An attempt may have reported a million steps, and the next line is judged by the last one.
         """
@@ -460,7 +462,7 @@ class Ledger:
 
     def _forget(self, stream: str) -> None:
         self._heads.pop(stream, None)
-        self._attempts.pop(stream, None)
+        self._jobs.pop(stream, None)
         self._runs.pop(stream.split("/")[1], None)
 
 
@@ -481,9 +483,9 @@ def _recorded(notifications: Sequence[Notification]) -> list[Recorded]:
 
 
 def _meaning(
-    state: RunState, stamp: Stamp, *, head: AttemptHead, event: Event, attempt: int
+    state: RunState, stamp: Stamp, *, head: JobHead, event: Event, attempt: int
 ) -> list[Event]:
-    """What a report means for the life of the run; most mean nothing."""
+    """What a report means for the life of the run; most mean nothing, all those of preparations."""
     match event:
         case TrainingBegan() | StepReported() if not head.has_trained:
             return lifecycle.begin_training(state, stamp)

@@ -27,6 +27,7 @@ DEPTH = 100  # of mappings and lists inside each other; more cannot be written a
 
 LAST_SECOND = 253_402_300_799  # of the year 9999: what a date can hold
 
+Identity = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]  # strict: true and "7" are no counts
 Step = Annotated[int, Field(strict=True, gt=0, le=2**53)]  # 2**53: exact as any JSON number
 Said = TypeVar("Said")
@@ -156,6 +157,8 @@ class DatasetReport(Report):
     kind: Literal["dataset"]
     rows: Count
     validation_rows: Count | None = None
+    identity: Identity | None = None  # SHA-256 over the parsed rows, 64 hexadecimal digits
+    validation_identity: Identity | None = None  # where they are a data set of their own
 
 
 class DataFitReport(Report):
@@ -302,7 +305,8 @@ def read(line: str, kinds: TypeAdapter[Said]) -> Said:
     said = _json(line)
     if not isinstance(said, dict):
         raise ReportError(f"the line is no JSON object: {line[:80]!r}")
-    if _is_deeper(said, DEPTH):
+    is_nested = line.count("{") + line.count("[") > DEPTH  # else it cannot be that deep
+    if is_nested and _is_deeper(said, DEPTH):
         raise ReportError(f"the line holds values more than {DEPTH} levels deep")
     try:
         return kinds.validate_python(said)

@@ -136,6 +136,9 @@ def _by_name(whole: Whole) -> dict[str, Any]:
     """The columns of a document, with the rows that belong to it under their ids."""
     return (whole.row._asdict() if whole.row else {}) | {
         "snapshots": {each["snapshot_id"]: each for each in whole.snapshots},
+        "snapshotsBefore": {
+            f"{each['snapshot_id']}.{each['position']}": each for each in whole.past
+        },
         "offers": {str(each["position"]): each for each in whole.offers},
         "milestones": {str(at): digest for at, digest in whole.milestones.items()},
     }
@@ -162,7 +165,10 @@ def _by_run(stored: Branching) -> dict[str, dict[str, dict[str, Any]]]:
     for row in stored.branches:
         rows[row["parent"]]["branches"][row["token"]] = row
     for row in stored.holders:
-        rows[row["run_id"]]["holders"][f"{row['snapshot_id']}.{row['holder']}"] = row
+        holds = rows[row["run_id"]]["holders"].setdefault(
+            f"{row['snapshot_id']}.{row['holder']}", {}
+        )
+        holds[str(row["held"])] = row
     return rows
 
 

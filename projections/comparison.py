@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from ledger.references import same_rows
 from projections import wire
 
 Series = Mapping[int, float]  # a number by step, with steps rising
@@ -169,7 +170,7 @@ def _decimal(value: float) -> Decimal:
 
 # -- what was planned ------------------------------------------------------------------------------
 
-_ROWS = ("fraction", "dataset")  # of the validation: they decide which rows are left to train on
+IDENTITY_DIGITS = 12  # that tell data sets apart to people
 _BEGINNING = ("snapshotId", "restore")  # of a branch: it begins where another run was
 
 
@@ -178,14 +179,24 @@ class Planned(NamedTuple):
 
     plan: Mapping[str, Any]  # resolved
     origin: Mapping[str, Any] | None = None  # the snapshot that a branch begins from
+    identity: str | None = None  # of the rows that it read, if it has
+    validation_identity: str | None = None  # of the data set that it measured on
 
 
 def differences(run: Planned, baseline: Planned) -> list[Difference]:
     """What two runs do not have in common of what decides their loss, field by field.
 
-    How the sequences of an update are divided is not among it, nor are labels and engines.
+    How the sequences of an update are divided is not among it, nor are labels and engines. Rows
+    that both have read are compared by their identity, whatever files they came from.
     """
     ours, theirs = dict(_deciding(run)), dict(_deciding(baseline))
+    for field, of_run, of_baseline in (
+        ("dataset", run.identity, baseline.identity),
+        ("validation.dataset", run.validation_identity, baseline.validation_identity),
+    ):
+        if of_run is not None and of_baseline is not None:
+            ours[field] = _read(ours[field], of_run, of_baseline)
+            theirs[field] = _read(theirs[field], of_baseline, of_run)
     return [
         {"field": field, "run": ours.get(field), "baseline": theirs.get(field)}
         for field in dict.fromkeys([*ours, *theirs])
@@ -193,15 +204,26 @@ def differences(run: Planned, baseline: Planned) -> list[Difference]:
     ]
 
 
+def _read(dataset: str, identity: str, other: str) -> str:
+    """What is compared of rows that both runs have read: what they were, not where they lay."""
+    return identity if identity == other else f"{dataset} ({identity[:IDENTITY_DIGITS]})"
+
+
 def _deciding(planned: Planned) -> Iterator[tuple[str, Any]]:
-    plan = planned.plan
-    for name in ("method", "baseModel", "dataset"):
+    plan, validation = planned.plan, planned.plan.get("validation") or {}
+    for name in ("method", "baseModel"):
         yield name, plan[name]
+    yield "dataset", _rows(plan["dataset"])
     yield from _leaves(plan["config"], "config.")
-    for name in _ROWS:
-        yield f"validation.{name}", (plan.get("validation") or {}).get(name)
+    yield "validation.fraction", validation.get("fraction")
+    yield "validation.dataset", _rows(validation.get("dataset"))
     for name in _BEGINNING:
         yield f"origin.{name}", (planned.origin or {}).get(name)
+
+
+def _rows(dataset: str | None) -> str | None:
+    """What a plan trains on or measures with; a data set is the same under whatever name."""
+    return None if dataset is None else same_rows(dataset)
 
 
 def _leaves(part: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

@@ -37,9 +37,15 @@ class Follower:
     never skips an event.
     """
 
-    def __init__(self, source: Source, projection: Projection) -> None:
+    def __init__(self, source: Source, projection: Projection, *, rest_seconds: float = 0) -> None:
+        """``rest_seconds``: of a pause after each batch, that the next one may grow in.
+
+        It ends as soon as somebody waits, so nobody is told less because of it.
+        """
         self._source = source
         self._projection = projection
+        self._rest_seconds = rest_seconds
+        self._wanted = 0  # the furthest position that somebody waited for
         self._moved = threading.Condition()
         self._stopping = threading.Event()
         self._failure: Exception | None = None
@@ -70,6 +76,9 @@ class Follower:
     def wait_for(self, position: int, timeout: float) -> bool:
         """Wait until the projection holds everything up to ``position``; False: not in time."""
         with self._moved:
+            if position > self._wanted:
+                self._wanted = position
+                self._moved.notify_all()
             self._moved.wait_for(
                 lambda: self.position() >= position or self._stopping.is_set(), timeout
             )
@@ -94,9 +103,16 @@ class Follower:
         if not self._source.wait_beyond(position, IDLE_SECONDS):
             self._check_not_ahead(position)
             return
-        self._projection.apply(self._source.read(position, PAGE))
+        batch = self._source.read(position, PAGE)
+        self._projection.apply(batch)
         with self._moved:
             self._moved.notify_all()
+            if len(batch) < PAGE:
+                self._moved.wait_for(self._is_wanted, self._rest_seconds)
+
+    def _is_wanted(self) -> bool:
+        """Whether somebody waits for what is not there yet, or we are to stop."""
+        return self._wanted > self.position() or self._stopping.is_set()
 
     def _check_not_ahead(self, position: int) -> None:
         """Refuse to wait for a ledger that was put back to an older state than the projection's."""

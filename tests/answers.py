@@ -35,7 +35,10 @@ RECORD = {
     "baseModel": "as the plan names it",
     "dataset": "as the plan names it",
     "datasetRows": "rows that were read, before anything was dropped; null until that is known",
+    "datasetIdentity": "SHA-256 over the parsed rows, whatever file they came from; null until it "
+    "is known",
     "validationRows": "rows kept apart; null until that is known",
+    "validationIdentity": "the same of a validation data set; null where there is none",
     "phase": "`SUBMITTED`, `PREPARING`, `WAITING`, `QUEUED`, `TRAINING`, `PAUSING`, `PAUSED`, "
     "`CANCELLING`, `COMPLETED`, `FAILED` or `CANCELLED`; the last three never change",
     "waitingFor": "what holds the run up, as a sentence, or null",
@@ -53,8 +56,9 @@ RECORD = {
     "`{name, value, warnLimit, refuseLimit, unit, seconds, verdict, attempt}` for each check",
     "cost": "`deviceSeconds` of all attempts, of which an open one is an `estimate`; `deviceKind` "
     "is `cpu` or `gpu`; `split {usefulSeconds, repeatedSeconds, preparingSeconds, waitingSeconds, "
-    "idleSeconds}`; `money {amount, currency, profile, estimate, perAttempt}`, or null where the "
-    "[price book](cost.md#money) has no price",
+    "idleSeconds}`; `throughput {attempt, tokensPerSecond, tokensPerSecondPerDevice}` of the "
+    "newest attempt, or null where it is not measured; `money {amount, currency, profile, "
+    "estimate, perAttempt}`, or null where the [price book](cost.md#money) has no price",
     "timing": "`startedAt`, `endedAt`, `lastSignAt`, `durationMillis`, `phaseMillis` by phase, "
     "`visits` in order, `split` of the whole time",
     "memory": "`peakBytes` of each device, and `breakdown {attempt, step, device, sizeBytes, "
@@ -64,16 +68,18 @@ RECORD = {
     "`overheadBytes` and `freeBytes`, null where not measured",
     "dataFit": "how the rows fit the maximum sequence length, or null",
     "latest": "the newest `{step, measured}`, or null",
-    "attempts": "each job of the run, oldest first; the members stand below",
+    "preparations": "each job that prepared the rows before devices were claimed, oldest first: "
+    "`{preparation, launcher, openedAt, closedAt, lastSignAt, hostSeconds, outcome, code, reason, "
+    "endClass, exitCode, signal, rejectedLines, rejections}`",
+    "attempts": "each attempt at the run, oldest first; the members stand below",
     "settings": "`configuration`, `hyperparameters`, `engineSettings`, `runtime` and `run`: the "
     "resolved plan, and what the engine made of it in the attempt that is asked for",
     "stated": "dotted names that the plan itself set",
     "submittedAt": "time of the submission",
     "submissionId": "the token that it was submitted with",
     "position": "of the newest event in the record",
-    "liveness": "`verdict` `alive`, `silent`, `lost`, `ended`, `none` (no attempt is open) or "
-    "`unknown` (of an earlier moment), with `lastSignAt` and `silentSeconds` while an attempt is "
-    "open",
+    "liveness": "`verdict` `alive`, `silent`, `lost`, `ended`, `none` (no job is open) or "
+    "`unknown` (of an earlier moment), with `lastSignAt` and `silentSeconds` while a job is open",
     "asOf": "`{position, at}` of the earlier moment that was asked for, or null",
 }
 
@@ -91,6 +97,7 @@ ATTEMPT = {
     "endClass": "`completed`, `input`, `resource`, `infrastructure`, `stopped`, `unknown`, or null",
     "exitCode": "of its worker, where it was seen",
     "signal": "that ended its worker, where it was seen",
+    "rank": "of several processes of its worker, the one that ended the others, from 0, or null",
     "firstStep": "the first step that it reported, or null",
     "lastStep": "the newest step that it reported, or null",
     "highestStep": "the highest one, which a trainer that goes back by itself may have left",
@@ -211,6 +218,16 @@ COMPARED = {
     "run": 1.53,
     "baseline": 1.25,
     "difference": 0.28,
+}
+
+DATASET = {
+    "identity": "39418e9c…",
+    "names": ["support"],
+    "form": "chat",
+    "rows": 360,
+    "sizeBytes": 98304,
+    "createdAt": "2026-11-29T17:40:02.000Z",
+    "createdBy": "user/ana",
 }
 
 TOKEN = {
@@ -455,7 +472,7 @@ ROUTES = {
     "read_logs": Route(
         "200",
         "Loading the base model\n{'loss': 0.33}\n",
-        ("run-not-found", "ambiguous-id", "attempt-not-found"),
+        ("run-not-found", "ambiguous-id", "attempt-not-found", "preparation-not-found"),
         "The answer is `text/plain`. It is empty while the worker has printed nothing, and where "
         "its machine is another one.",
     ),
@@ -467,6 +484,22 @@ ROUTES = {
         "it is empty where nothing is new. The header `Trainledger-Position` is what the next call "
         "says as `after`, and `Trainledger-Over` is `true` when that would answer nothing. "
         "[tensorboard.md](tensorboard.md) has the names of the curves.",
+    ),
+    "link_to_grafana": Route(
+        "200",
+        {
+            "runId": RUN,
+            "platformProject": "research",
+            "attempt": None,
+            "url": f"https://grafana.example/d/ab12cd?from=1795975200000&to=now&var-run={RUN}…",
+            "expiresAt": "2026-11-29T19:00:00Z",
+        },
+        (
+            *("run-not-found", "ambiguous-id", "attempt-not-found"),
+            *("platform-project-not-found", "grafana-not-set-up"),
+        ),
+        "The token is in the `url`, and the answer is not to be stored. [grafana.md](grafana.md) "
+        "says what the address holds.",
     ),
     "read_copy": Route(
         "200",
@@ -522,7 +555,8 @@ ROUTES = {
         ("run-not-found", "ambiguous-id", "submission-not-found"),
         "`next` is null on the last page, and with `submission` it is absent. With `submission` "
         "the branch is as it is in the ledger, which the list may show a moment later; `position` "
-        "is null until then. `configHash` is equal where settings and data are.",
+        "is null until then. `configHash` is equal where settings and data are. An answer `asOf` "
+        "an earlier moment has `asOf` as well: ask for the next page as of that position.",
     ),
     "read_tree": Route(
         "200",
@@ -618,6 +652,12 @@ ROUTES = {
         "the ledger has, `request` is `stop` when the worker should end, `pause` when it should "
         "save first, and after `closed` nothing counts any more.",
     ),
+    "deliver_of_preparation": Route(
+        "200",
+        {"taken": 7, "request": None, "closed": False},
+        ("run-not-found", "lines-do-not-follow"),
+        "For runners, with the token of their preparation, as for an attempt.",
+    ),
     "health": Route("200", {"ok": True}, (), "Needs no token."),
     "capacity": Route(
         "200",
@@ -633,8 +673,15 @@ ROUTES = {
                         "attempt": 1,
                         "since": "2026-11-29T18:00:03.120Z",
                     },
+                    "model": "NVIDIA A100-SXM4-40GB",
+                    "memoryBytes": 42949672960,
                 },
-                {"device": "cuda:1", "heldBy": None},
+                {
+                    "device": "cuda:1",
+                    "heldBy": None,
+                    "model": "NVIDIA A100-SXM4-40GB",
+                    "memoryBytes": 42949672960,
+                },
             ],
             "waiting": [
                 {
@@ -648,7 +695,8 @@ ROUTES = {
             ],
         },
         (),
-        "`heldBy` is null where a device is free. `waiting` has the runs in the order of their "
+        "`heldBy` is null where a device is free, `model` and `memoryBytes` where it is no GPU of "
+        "this machine. `waiting` has the runs in the order of their "
         "turn; `waitingFor` is null until a run was looked at for the first time.",
     ),
     "info": Route(
@@ -774,6 +822,7 @@ ROUTES = {
                     "waitingSeconds": 1.5,
                     "idleSeconds": 0.5,
                 },
+                "throughput": None,
                 "money": None,
             },
             "principals": [{"principal": "operator", "did": {"runSubmitted": 1}}],
@@ -811,6 +860,28 @@ ROUTES = {
         "`tokens`; `identity` is over the parsed rows, so it does not depend on how the lines are "
         "written. `form`, `rows`, `identity` and `dataFit` are null as far as the check did not "
         "come. [data.md](data.md) has the rules.",
+    ),
+    "create_dataset": Route(
+        "201",
+        DATASET | {"created": True, "movedFrom": None},
+        ("rows-refused", "dataset-not-checked"),
+        "200, and `created` false, where the catalogue had these rows; a name is moved all the "
+        "same. `movedFrom` is the identity that it meant before, or null. A plan names the data "
+        "set as `dataset:NAME`, or by its identity; what the run keeps is "
+        "`dataset:NAME@IDENTITY`.",
+    ),
+    "list_datasets": Route(
+        "200",
+        {"datasets": [DATASET]},
+        (),
+        "`names` are those that mean it now. `form` is `chat` or `tokens`.",
+    ),
+    "get_dataset": Route(
+        "200",
+        DATASET
+        | {"namings": [{"name": "support", "at": "2026-11-29T17:40:02.000Z", "by": "user/ana"}]},
+        ("dataset-not-found",),
+        "`namings` has every time that a name was given to it, whatever the name means now.",
     ),
     "create_token": Route(
         "201",

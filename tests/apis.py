@@ -20,7 +20,7 @@ from api.app import create_app
 from api.service import Service
 from api.settings import Settings
 from ledger import lifecycle
-from ledger.events import RoleName
+from ledger.events import Job, RoleName
 from tests import ledgers
 from tests.product import eventually
 
@@ -71,7 +71,11 @@ class Api:
 
     def token_of(self, run_id: str, attempt: int = 1) -> dict[str, str]:
         """The header that the runner of an attempt sends."""
-        return {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, attempt)}"}
+        return self.token_of_job(run_id, Job(attempt))
+
+    def token_of_job(self, run_id: str, job: Job) -> dict[str, str]:
+        """The header that the runner of a job sends."""
+        return {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, job)}"}
 
     def token_for(self, name: str, role: RoleName, **more: Any) -> dict[str, str]:
         """The header with a new token of this name and role."""
@@ -173,7 +177,19 @@ def application(home: Path, **settings: Any) -> FastAPI:
 
 @contextmanager
 def api(home: Path, **settings: Any) -> Iterator[Api]:
-    """A server that is called in this process; a stream is read when it has ended."""
+    """A server that is called in this process; a stream is read when it has ended.
+
+    It seals nothing: a seal comes when it likes after a run has ended, and where a test says that
+    nothing is stored, nothing else may be.
+    """
+    with sealing(home, **settings) as server:
+        server.service.sealing.stop()
+        yield server
+
+
+@contextmanager
+def sealing(home: Path, **settings: Any) -> Iterator[Api]:
+    """The same, which seals as any server does."""
     app = application(home, **settings)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
         app.state.service.dispatcher.stop()  # it would launch what a test opens
@@ -193,6 +209,7 @@ def listening(home: Path, **settings: Any) -> Iterator[Api]:
         try:
             eventually(lambda: server.started, "the server has started")
             app.state.service.dispatcher.stop()
+            app.state.service.sealing.stop()
             url = "http://{}:{}".format(*listener.getsockname())
             with httpx2.Client(base_url=url, timeout=20) as client:
                 yield Api(client, app.state.service)

@@ -14,7 +14,7 @@ from engine.dispatch.launcher import JobRef, JobState, LaunchRequest
 from engine.dispatch.pool import DevicePool
 from engine.failures import Exit
 from ledger.branches import Branches
-from ledger.events import Event, RunFailed
+from ledger.events import Event, Job, RunFailed
 from ledger.ledger import Ledger
 from ledger.run import Phase
 from ledger.store.memory import MemoryRecorder
@@ -85,6 +85,7 @@ class Desk:
             self.launcher,
             self.pool,
             self.keeper,
+            preparations=1,
             secret=b"secret",
             clock=self.now,
             monotonic=lambda: self.seconds,
@@ -104,13 +105,15 @@ class Desk:
         run_id: str,
         *lines: str,
         attempt: int = 1,
+        preparation: int = 0,
         first: int = 1,
         seen: Exit | None = None,
         at: float = 50,
     ) -> tuple[int, str | None, bool]:
         end = None if seen is None else (seen, make.moment(at))
+        job = Job(preparation, "preparation") if preparation else Job(attempt)
         return tuple(  # type: ignore[return-value]
-            self.dispatcher.hear(run_id, attempt, runner=RUNNER, first=first, lines=lines, seen=end)
+            self.dispatcher.hear(run_id, job, runner=RUNNER, first=first, lines=lines, seen=end)
         )
 
     def snapshot_line(self, run_id: str, step: int, attempt: int = 1, **fields: Any) -> str:

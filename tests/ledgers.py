@@ -53,8 +53,21 @@ def started(of: Ledger, **fields: Any) -> str:
     return run_id
 
 
+def preparing(of: Ledger, **fields: Any) -> str:
+    """A run whose first preparation is at work."""
+    run_id = submit(of, **({"engine": "trl", "execution": {"devices": 2}} | fields))
+    of.decide(
+        run_id,
+        lambda state, stamp: lifecycle.open_preparation(
+            state, stamp, launcher="local", token_sha256="0" * 64
+        ),
+        principal="dispatch",
+    )
+    return run_id
+
+
 def close(of: Ledger, run_id: str, ending: Ending = DONE, at: datetime = make.START) -> None:
-    of.close_attempt(run_id, ending=ending, last_sign_at=at, principal="dispatch")
+    of.close_job(run_id, ending=ending, last_sign_at=at, principal="dispatch")
 
 
 def step_lines(first: int, last: int, **measured: float) -> list[str]:

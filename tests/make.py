@@ -105,6 +105,44 @@ def phase(
     return events.PhaseChanged(**_life(run, at), phase=name, waiting_for=waiting_for)
 
 
+def preparation_opened(
+    preparation: int = 1, run: str = RUN, at: float | None = None
+) -> events.PreparationOpened:
+    return events.PreparationOpened(
+        **_life(run, at), preparation=preparation, launcher="local", token_sha256="0" * 64
+    )
+
+
+def preparation_closed(
+    preparation: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+    last_sign: float | None = None,
+    **fields: Any,
+) -> events.PreparationClosed:
+    """The end of a preparation that succeeded; without ``last_sign`` it lived until then."""
+    alive = moment(last_sign) if last_sign is not None else moment(10**9)
+    said: dict[str, Any] = {
+        "lines": 0,
+        "outcome": "completed",
+        "code": "completed",
+        "end_class": "completed",
+        "reason": "the rows are prepared",
+    }
+    return events.PreparationClosed(
+        **_life(run, at), preparation=preparation, last_sign_at=alive, **(said | fields)
+    )
+
+
+def by_preparation(*reports: Event, preparation: int = 1) -> list[Event]:
+    """Reports as a preparation makes them, and not an attempt."""
+    job = events.Job(preparation, "preparation")
+    return [
+        each.model_copy(update={"originator_id": events.job_stream(each.run_id, job)})
+        for each in reports
+    ]
+
+
 def opened(
     attempt: int = 1,
     run: str = RUN,
@@ -286,6 +324,10 @@ def swept(
     return events.SnapshotSwept(
         **_life(run, at), snapshot_id=snapshot_id(name), artifacts=artifacts, freed_bytes=freed
     )
+
+
+def annotated(name: str, run: str = RUN, at: float | None = None) -> events.RunAnnotated:
+    return events.RunAnnotated(**_life(run, at), name=name)
 
 
 def submission(token: str, run: str, at: float | None = None) -> events.SubmissionAccepted:
@@ -544,11 +586,14 @@ def start_checked(
 
 
 def dataset(
-    rows: int, validation_rows: int | None = None, attempt: int = 1, run: str = RUN
+    rows: int,
+    validation_rows: int | None = None,
+    attempt: int = 1,
+    run: str = RUN,
+    **identities: str,
 ) -> events.DatasetRead:
-    return events.DatasetRead(
-        **_report(run, attempt, None), rows=rows, validation_rows=validation_rows
-    )
+    said = _report(run, attempt, None)
+    return events.DatasetRead(**said, rows=rows, validation_rows=validation_rows, **identities)
 
 
 def data_fit(attempt: int = 1, run: str = RUN, **counts: Any) -> events.DataFitMeasured:

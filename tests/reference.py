@@ -19,13 +19,14 @@ from api.app import create_app
 from api.problems import ALL
 from api.routes import sql
 from api.routes.branches import Branch
+from api.routes.grafana import Wanted
 from api.routes.reports import Delivery
 from api.routes.runs import Pause
 from api.routes.tokens import Creation
 from api.settings import Settings
 from api.wire import NOT_TOLD
 from engine.failures import REFUSAL_ADVICE, Exit, Failure
-from ledger.attempt import EVENT_OF
+from ledger.attempt import EVENT_OF, OF_PREPARATIONS
 from ledger.events import (
     ARCHIVABLE,
     EVENTS,
@@ -94,8 +95,8 @@ FAILURES_HEAD = f"""\
 A run that failed has one of these reasons, word for word, with its stable code and its class.
 Except for a refusal, which is the worker's own sentence about its input, no reason holds anything
 internal; what a worker printed is in its log (`trainledger runs logs RUN`). A failure that may pass
-is tried again with another attempt, up to `execution.maxAttempts`; the run then fails for the last
-reason.
+is tried again with another attempt, or another preparation of the rows, up to
+`execution.maxAttempts`; the run then fails for the last reason.
 """
 
 
@@ -132,7 +133,7 @@ which never changes, and a kind, which streams say. Streams say each event as on
 - `runId`, `kind`;
 - `at`: when it happened, in UTC; the worker's word where it said so, but never later than the
   server heard of it;
-- `attempt`: the attempt that reported it, where one did;
+- `attempt` or `preparation`: the number of the job that reported it, where one did;
 - and the event's own members, below. A member that is absent has no value. Numbers that are not
   finite are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
 
@@ -177,6 +178,7 @@ TYPES = {
     "Origin": "object: `parent`, `snapshotId`, `step`, `restore`",
     "Agreement": "`exact`, `within` or `differs`",
     "RoleName": "`reader`, `submitter` or `operator`",
+    "RowForm": "`chat` or `tokens`",
     "dict[str, Agreement]": "`exact`, `within` or `differs` by name",
     "dict[str, Head]": "`{version, digest}` by stream",
 }
@@ -187,6 +189,7 @@ STREAMS = {
     "branch": "submission/{token}",
     "snapshot": "snapshot/{id}",
     "token": "ledger/tokens",
+    "dataset": "ledger/datasets",
     "ledger": "ledger/seals",
 }  # of events that are not of a run, by the begin of their topics
 
@@ -209,11 +212,16 @@ def event_section(kind: type[Event]) -> str:
     return "\n".join([head, place, *([table(("member", "type", "means"), rows)] if rows else [])])
 
 
+_OF_EVERY_JOB = (LineRejected, ReportsClosed, *(EVENT_OF[name] for name in OF_PREPARATIONS))
+
+
 def stream_of(kind: type[Event]) -> str:
     """The stream that holds events of ``kind``."""
     if not kind.TOPIC.startswith("run."):
         return STREAMS[kind.TOPIC.partition(".")[0]]
-    if kind in (*EVENT_OF.values(), LineRejected, ReportsClosed):
+    if kind in _OF_EVERY_JOB:
+        return "run/{run}/a{n}` or `run/{run}/p{n}"
+    if kind in EVENT_OF.values():
         return "run/{run}/a{n}"
     return "run/{run}"
 
@@ -268,7 +276,7 @@ The command line and the runners use nothing but these addresses. Where the serv
 
 Every request but `/healthz` carries `Authorization: Bearer TOKEN`. The file `token` of the server's
 home, which only its owner can read, has the token of its operator; others get tokens that have a
-role. A runner reports with a token of its own, which is good for the reports of one attempt and for
+role. A runner reports with a token of its own, which is good for the reports of one job and for
 nothing else. [access.md](access.md) says what each role may do; what it may not is answered with
 403. A server that listens on this machine
 only answers to its own names in `Host`: `127.0.0.1`, `localhost` and `[::1]`.
@@ -306,6 +314,7 @@ BODIES: dict[str, type[BaseModel]] = {
     "branch_run": Branch,
     "run_query": sql.Query,
     "create_token": Creation,
+    "link_to_grafana": Wanted,
 }
 
 

@@ -48,6 +48,18 @@ def opened(state: RunState) -> RunState:
     return after(state, events)
 
 
+def preparing(state: RunState) -> RunState:
+    """The state with its next preparation open."""
+    events = lifecycle.open_preparation(state, LATER, launcher="local", token_sha256="0" * 64)
+    return after(state, events)
+
+
+def prepared(state: RunState, ending: Ending = DONE) -> RunState:
+    """The state once its next preparation has ended."""
+    state = preparing(state)
+    return after(state, close(state, ending))
+
+
 def started(state: RunState) -> RunState:
     """The state once the job of its open attempt is at work."""
     return after(state, lifecycle.start_job(state, LATER, host="here", pid=7))
@@ -98,7 +110,7 @@ def saved(
 
 
 def close(state: RunState, ending: Ending, step: int = 0) -> list[Event]:
-    """What follows when the open attempt ends, its newest update being ``step``."""
-    return lifecycle.close_attempt(
+    """What follows when the open job ends, its newest update being ``step``."""
+    return lifecycle.close_job(
         state, LATER, ending=ending, lines=step, step=step, last_sign_at=LATER.now
     )

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,16 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from api import past
 from api.access import Principal, asker_of
-from api.problems import SNAPSHOT_NOT_FOUND, SUBMISSION_NOT_FOUND, ProblemError
+from api.problems import SUBMISSION_NOT_FOUND, ProblemError
 from api.routes.metrics import columns
-from api.routes.runs import Position
+from api.routes.runs import AsOf, Position
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json, origin
 from ledger import branch
 from ledger.branch import BranchState, Child
-from ledger.errors import NotFoundError
 from ledger.events import BranchRequested, Restore, submission_stream
 from ledger.ledger import check_token
 from projections.digest import config_sha256
@@ -80,16 +79,15 @@ def branch_run(
     What is answered is durable. The same token and body again answer what they asked for before.
     """
     service = service_of(request)
-    asked = _asked(body, service.find(run_id))
+    asked = _asked(service, body, service.find(run_id))
     token = secrets.token_hex(16) if body.submission_id is None else body.submission_id
     check_token(token)
-    with _snapshots_by_name():
-        if not service.ledger.stream(submission_stream(token)):
-            child = service.branches.preview(asked)
-            service.check(child.plan, role=asker_of(request).role)
-            if dry_run:
-                return Json(_previewed(service, child, asked.steps))
-        state, is_new = service.branches.request(asked, token=token, principal=principal)
+    if not service.ledger.stream(submission_stream(token)):
+        child = service.branches.preview(asked)
+        service.check(child.plan, role=asker_of(request).role)
+        if dry_run:
+            return Json(_previewed(service, child, asked.steps))
+    state, is_new = service.branches.request(asked, token=token, principal=principal)
     if dry_run:  # of what the token asked for before
         before = Child(state.origin, state.plan, state.stated)
         return Json(_previewed(service, before, state.steps))
@@ -108,38 +106,44 @@ def list_branches(
     submission: Annotated[
         str | None, Query(description="Only what this submission token asked for.")
     ] = None,
+    as_of: AsOf = None,
 ) -> Json:
     """What was asked for of a run, newest first, refused branches too."""
     service = service_of(request)
     found = service.find(run_id)
-    if submission is not None:
+    if submission is not None and as_of is None:
         return Json({"runId": found, "branches": [_of_token(service, found, submission)]})
-    service.catch_up("documents", service.ledger.position())
-    page = service.documents.branches(found, limit, before)
+    moment = past.moment_of_run(service, found, as_of)
+    upto = past.upto(moment)
+    if submission is not None and upto is not None:
+        once = _once_of_token(service, found, submission, upto)
+        return Json({"runId": found, "branches": [once]} | past.said(moment))
+    page = service.documents.branches(found, limit, before, upto=upto)
     oldest = page[-1]["position"] if page else 0
-    more = service.documents.branches(found, 1, oldest)
-    return Json({"runId": found, "branches": page, "next": oldest if more else None})
+    more = service.documents.branches(found, 1, oldest, upto=upto)
+    after = oldest if more else None
+    return Json({"runId": found, "branches": page, "next": after} | past.said(moment))
 
 
 @router.get("/{run_id}/tree")
-def read_tree(run_id: str, request: Request, _: Principal) -> Json:
+def read_tree(run_id: str, request: Request, _: Principal, as_of: AsOf = None) -> Json:
     """Every run of the tree that a run is in, each before its children."""
     service = service_of(request)
     found = service.find(run_id)
-    service.catch_up("documents", service.ledger.position())
-    return Json({"runId": found, "runs": list(_in_order(service.documents.tree(found)))})
+    moment = past.moment_of_run(service, found, as_of)
+    root = service.documents.tree(found, past.upto(moment))
+    return Json({"runId": found, "runs": list(_in_order(root))} | past.said(moment))
 
 
 @router.get("/{run_id}/ancestry")
-def read_ancestry(run_id: str, request: Request, _: Principal) -> Json:
+def read_ancestry(run_id: str, request: Request, _: Principal, as_of: AsOf = None) -> Json:
     """Every run from the root of the tree to this one, with what each began from."""
     service = service_of(request)
     found = service.find(run_id)
-    service.catch_up("documents", service.ledger.position())
-    ancestors = [
-        {name: each[name] for name in ANCESTOR} for each in service.documents.ancestry(found)
-    ]
-    return Json({"runId": found, "runs": ancestors})
+    moment = past.moment_of_run(service, found, as_of)
+    line = service.documents.ancestry(found, past.upto(moment))
+    ancestors = [{name: each[name] for name in ANCESTOR} for each in line]
+    return Json({"runId": found, "runs": ancestors} | past.said(moment))
 
 
 @router.get("/{run_id}/line")
@@ -160,25 +164,16 @@ def read_line(
     return columns({"runId": found, "field": field, "runs": runs}, steps, values)
 
 
-def _asked(body: Branch, parent: str) -> branch.Request:
+def _asked(service: Service, body: Branch, parent: str) -> branch.Request:
     return branch.Request(
         parent=parent,
         snapshot=body.snapshot,
         steps=body.steps,
         restore=body.restore,
-        overrides=body.overrides,
+        overrides=service.datasets.pinned(body.overrides),
         config_name=body.config_name,
         description=body.description,
     )
-
-
-@contextmanager
-def _snapshots_by_name() -> Iterator[None]:
-    """Answer a snapshot that there is not as such: the parent itself was found."""
-    try:
-        yield
-    except NotFoundError as error:
-        raise ProblemError(SNAPSHOT_NOT_FOUND, str(error), error.hint) from None
 
 
 def _previewed(service: Service, child: Child, steps: int) -> dict[str, Any]:
@@ -240,6 +235,22 @@ def _of_token(service: Service, parent: str, token: str) -> dict[str, Any]:
         "requestedAt": moment(millis(requested.at)),
         "position": listed["position"] if listed else None,
     }
+
+
+def _once_of_token(service: Service, parent: str, token: str, upto: int) -> dict[str, Any]:
+    """What a token had asked for when the ledger ended at a position.
+
+    Raises:
+        ProblemError: it had asked for no branch of this run.
+    """
+    branch = service.documents.branch(parent, token, upto)
+    if branch is None:
+        raise ProblemError(
+            SUBMISSION_NOT_FOUND,
+            f"as of position {upto}, no branch of run {parent} was submitted with token "
+            f"{token!r:.120}",
+        )
+    return branch
 
 
 def _refusal(state: BranchState) -> dict[str, str] | None:

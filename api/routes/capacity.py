@@ -25,12 +25,25 @@ def capacity(request: Request, _: Principal) -> Json:
     return Json(
         {
             "devices": [
-                {"device": slot, "heldBy": _holder(service, holders.get(slot))}
+                {
+                    "device": slot,
+                    "heldBy": _holder(service, holders.get(slot)),
+                    **_gpu(service, slot),
+                }
                 for slot in service.pool.slots
             ],
             "waiting": [_waiting(service, each) for each in states if each.wants_devices],
         }
     )
+
+
+def _gpu(service: Service, slot: str) -> dict[str, Any]:
+    """What a device is, as far as its driver told."""
+    gpu = service.gpus.get(slot)
+    return {
+        "model": gpu.name if gpu else None,
+        "memoryBytes": gpu.memory_bytes if gpu else None,
+    }
 
 
 def _holder(service: Service, run_id: str | None) -> dict[str, Any] | None:

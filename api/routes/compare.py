@@ -53,7 +53,8 @@ def compare_runs(
     """The current training loss of a supervised run against that of a baseline run."""
     service = service_of(request)
     found, other = service.find(run_id), service.find(asked.baseline)
-    service.catch_up("warehouse", service.ledger.position())
+    for projection in ("documents", "warehouse"):
+        service.catch_up(projection, service.ledger.position())
     run, baseline = _planned(service, found), _planned(service, other)
     differences = comparison.differences(run, baseline)
     if differences and not asked.across_plans:
@@ -93,9 +94,12 @@ def _planned(service: Service, run_id: RunId) -> Planned:
         )
     origin = state.origin
     begun = None if origin is None else origin.model_dump()
+    record = service.documents.get(run_id) or {}
     return Planned(
         state.plan,
         begun and {"snapshotId": begun["snapshot_id"], "restore": begun["restore"]},
+        record.get("datasetIdentity"),
+        record.get("validationIdentity"),
     )
 
 
@@ -127,4 +131,6 @@ def _differ(run_id: RunId, other: RunId, differences: list[Difference]) -> Probl
 
 
 def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "nothing" if value is None else str(value)

@@ -40,7 +40,8 @@ def _take(service: Service, body: bytes, token: str | None, principal: str) -> J
         raise LedgerError(f"the history is no UTF-8 text: byte {error.start + 1} is not") from None
     made = imports.take(service.ledger, histories.read(lines), token=token, principal=principal)
     run_id, created, position = made.submission
-    service.followers["documents"].wait_for(position, READ_SECONDS)
+    for follower in service.followers.values():
+        follower.wait_for(position, READ_SECONDS)
     answer = {
         "runId": run_id,
         "submissionId": made.token,

@@ -14,6 +14,7 @@ from api.service import Service
 from api.wire import Json
 from engine.dispatch.dispatcher import Runner
 from engine.failures import Exit
+from ledger.events import Job
 from ledger.reports import LAST_SECOND
 
 router = APIRouter(prefix="/v1/runs")
@@ -44,6 +45,7 @@ class ExitPart(Part):
     at: Seconds | None
     oom_killed: bool | None
     seen: bool
+    rank: Number | None = None  # of several, the one that ended the others
 
 
 class Delivery(Part):
@@ -59,7 +61,14 @@ class Delivery(Part):
 async def deliver(run_id: str, attempt: int, request: Request) -> Json:
     """Take a delivery. Sending it again, after an answer was lost, changes nothing."""
     delivery = _delivery(await request.body())
-    return await run_in_threadpool(_hear, service_of(request), run_id, attempt, delivery)
+    return await run_in_threadpool(_hear, service_of(request), run_id, Job(attempt), delivery)
+
+
+@router.post("/{run_id}/preparations/{preparation}/reports")
+async def deliver_of_preparation(run_id: str, preparation: int, request: Request) -> Json:
+    """Take a delivery of the runner of a preparation, in the same way."""
+    delivery, job = _delivery(await request.body()), Job(preparation, "preparation")
+    return await run_in_threadpool(_hear, service_of(request), run_id, job, delivery)
 
 
 def _delivery(body: bytes) -> Delivery:
@@ -77,10 +86,10 @@ def _delivery(body: bytes) -> Delivery:
         ) from None
 
 
-def _hear(service: Service, run_id: str, attempt: int, delivery: Delivery) -> Json:
+def _hear(service: Service, run_id: str, job: Job, delivery: Delivery) -> Json:
     answer = service.dispatcher.hear(
         run_id,
-        attempt,
+        job,
         runner=Runner(delivery.runner.host, delivery.runner.pid, _time(delivery.runner.started_at)),
         first=delivery.first,
         lines=delivery.lines,
@@ -90,7 +99,7 @@ def _hear(service: Service, run_id: str, attempt: int, delivery: Delivery) -> Js
 
 
 def _exit(part: ExitPart) -> tuple[Exit, datetime | None]:
-    seen = Exit(part.code, part.signal, part.oom_killed, part.seen)
+    seen = Exit(part.code, part.signal, part.oom_killed, part.seen, part.rank)
     return seen, None if part.at is None else _time(part.at)
 
 

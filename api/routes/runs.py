@@ -62,12 +62,13 @@ def submit_run(
 ) -> Json:
     """Submit a plan. The same token and plan again answer the run that they made before."""
     service = service_of(request)
-    plan = service.check(body.plan, role=asker_of(request).role)
+    document = service.datasets.pinned(body.plan)
+    plan = service.check(document, role=asker_of(request).role)
     if dry_run:
         resolved, stated = plans.resolve(plan)
         return Json({"resolved": resolved, "stated": stated})
     token = secrets.token_hex(16) if body.submission_id is None else body.submission_id
-    made = service.ledger.submit(body.plan, token=token, principal=principal)
+    made = service.ledger.submit(document, token=token, principal=principal)
     service.catch_up("documents", made.position)
     answer = {
         "runId": made.run_id,

@@ -4,7 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from api import past
 from api.access import Principal
+from api.routes.runs import AsOf
 from api.routes.service import service_of
 from api.service import Service
 from api.wire import Json
@@ -15,11 +17,13 @@ router = APIRouter(prefix="/v1")
 
 
 @router.get("/runs/{run_id}/snapshots")
-def list_snapshots(run_id: str, request: Request, _: Principal) -> Json:
+def list_snapshots(run_id: str, request: Request, _: Principal, as_of: AsOf = None) -> Json:
     """Every snapshot that a run committed, newest first; also those that are given up."""
     service = service_of(request)
     found = service.find(run_id)
-    return Json({"runId": found, "snapshots": service.snapshots(found)})
+    moment = past.moment_of_run(service, found, as_of)
+    snapshots = service.documents.snapshots(found, past.upto(moment))[::-1]
+    return Json({"runId": found, "snapshots": snapshots} | past.said(moment))
 
 
 @router.get("/snapshots/{snapshot_id}")

@@ -38,10 +38,20 @@ def set_context(
         str | None,
         typer.Option(metavar="FILE", help="The file that has the token; an empty text: none."),
     ] = None,
+    platform_project: Annotated[
+        str | None,
+        typer.Option(metavar="PROJECT", help="Whose Grafana is meant; an empty text: none."),
+    ] = None,
 ) -> None:
     """Add a context, or change what is stated of one."""
     home = settings.home()
-    context = contexts.put(home, name, url=settings.address(where), token_file=token_file)
+    context = contexts.put(
+        home,
+        name,
+        url=settings.address(where),
+        token_file=token_file,
+        platform_project=platform_project,
+    )
     terminal.write(f"context {name} is {context.url}, in {home / contexts.FILE}")
 
 
@@ -54,6 +64,7 @@ def _said() -> Json:
             "name": name,
             "url": context.url,
             "tokenFile": None if context.token_file is None else str(context.token_file),
+            "platformProject": context.platform_project,
             "current": name == known.current,
         }
         for name, context in {contexts.LOCAL: contexts.Context(), **known.by_name}.items()

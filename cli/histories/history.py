@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from cli.errors import CommandError, Exit
 from cli.wire import Json
 
@@ -15,6 +17,7 @@ TRAINING_LOSS = ("loss", "train/loss")  # names of the training loss, the first 
 EXACT = 2**53  # a larger number is no step: floats leave some out
 LAST_SECOND = 253_402_300_799  # since 1970, of the year 9999: what a date can hold
 SHOWN = 20  # names in one sentence
+FLOATS = frozenset({float})
 NUMBERS = (int, float)  # the very types: JSON has truths, which Python takes for integers
 Place = tuple[int, str | None]  # step, and of a validation the set
 
@@ -67,10 +70,13 @@ class History:
             dataset: on which set of them.
             at: when, in seconds since 1970.
         """
-        measured = {name: value for name, value in values.items() if type(value) in NUMBERS}
-        self._numbers.update(measured)
-        if len(measured) < len(values):
-            self._note(place, values)
+        measured = dict(values)
+        if not FLOATS.issuperset(map(type, measured.values())):
+            measured = {name: value for name, value in values.items() if type(value) in NUMBERS}
+            if len(measured) < len(values):
+                self._note(place, values)
+        if not measured.keys() <= self._numbers:
+            self._numbers.update(measured)
         if not measured:
             return
         rows, key = (self.validations, (step, dataset)) if validation else (self.steps, step)
@@ -143,11 +149,18 @@ class History:
         ):
             facts: Json = {"dataset": dataset} if dataset else {}
             facts |= {} if row.at is None else {"at": row.at}
-            measured = {name: wire_number(value) for name, value in row.measured.items()}
-            yield _json({"kind": kind, "step": step, **facts, "measured": measured})
+            yield _line({"kind": kind, "step": step, **facts, "measured": _said(row.measured)})
 
     def _has_rewards(self) -> bool:
         return any("reward" in row.measured for row in self.steps.values())
+
+
+def _said(measured: dict[str, float]) -> dict[str, Any]:
+    """The numbers as JSON has them; nearly always all are finite, and stay as they are."""
+    total = sum(measured.values())
+    if total - total == 0:
+        return measured
+    return {name: wire_number(value) for name, value in measured.items()}
 
 
 def wire_number(value: float) -> float | str:
@@ -175,6 +188,14 @@ def listed(names: Iterable[str]) -> str:
 def digest(content: bytes) -> str:
     """What tells a file from others."""
     return hashlib.sha256(content).hexdigest()
+
+
+def _line(row: Json) -> str:
+    """A row as JSON, of numbers that are all finite."""
+    try:
+        return orjson.dumps(row).decode()
+    except TypeError:  # an integer of more than 64 bits
+        return _json(row)
 
 
 _json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode

@@ -107,10 +107,9 @@ def _add(history: History, columns: _Columns, cells: Sequence[str], place: str) 
     at = None
     if times is not None:
         at = _moment(cells[times], f"{history.file}, {place}, column {names[times]}")
-    history.add(place, step, {names[each]: _value(cells[each]) for each in trained}, at=at)
+    history.add(place, step, _named(names, cells, trained), at=at)
     if validated:
-        values = {names[each]: _value(cells[each]) for each in validated}
-        history.add(place, step, values, validation=True, at=at)
+        history.add(place, step, _named(names, cells, validated), validation=True, at=at)
 
 
 def _step(cell: str, place: str) -> int:
@@ -121,6 +120,19 @@ def _step(cell: str, place: str) -> int:
             "correct the cell, or name another column with --step-column; nothing was imported",
         )
     return int(value)
+
+
+def _named(names: Sequence[str], cells: Sequence[str], places: Sequence[int]) -> dict[str, Any]:
+    """What some cells of a line say, by the names of their columns."""
+    texts = [cells[each] for each in places]
+    values: list[Any] = []
+    try:
+        if "_" not in "".join(texts):
+            values = list(map(float, texts))  # most lines: four times as fast as one by one
+    except ValueError:
+        pass
+    values = values or list(map(_value, texts))
+    return dict(zip([names[each] for each in places], values, strict=True))
 
 
 def _value(cell: str) -> Any:

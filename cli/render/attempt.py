@@ -24,11 +24,21 @@ def _lines(said: Json, kind: str | None, paid: str | None) -> Iterator[str]:
         yield f"{counted(said['rejectedLines'], 'line')} of its reports rejected"
     if said.get("reason"):
         yield f"ended: {plain(said['reason'])}"
+    if said.get("rank") is not None:
+        yield _of_rank(said)
     if said.get("superseded"):
         yield _taken_back(said["superseded"])
     cost = said.get("cost") or {}
     if cost.get("split", {}) is not None:  # what an imported run cost is not known
         yield _cost(cost, kind, paid)
+
+
+def _of_rank(said: Json) -> str:
+    """Which of the worker's processes ended the others, and how."""
+    how = f"with exit code {said.get('exitCode')}"
+    if said.get("signal") is not None:
+        how = f"by signal {said['signal']}"
+    return f"rank {said['rank']} of {len(said.get('devices') or [])} ended first, {how}"
 
 
 def _steps(said: Json) -> str:

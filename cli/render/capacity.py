@@ -13,12 +13,20 @@ _DEVICES = (
     Column("project", drop=5, label=True),
     Column("name", drop=4, label=True),
 )
+_MODEL = Column("model", drop=6, label=True)
 _NOBODY = ("free", "-", "-", "-", "-", "-")
 
 
 def capacity(answer: Json, *, width: int | None) -> str:
     """One line for each device, then what each waiting run waits for."""
-    held = table(_DEVICES, [_device(each) for each in answer["devices"]], width)
+    devices = answer["devices"]
+    models = [each.get("model") for each in devices]
+    columns = (*_DEVICES, *([_MODEL] if any(models) else []))
+    rows = [
+        [*_device(each), *([model or "-"] if any(models) else [])]
+        for each, model in zip(devices, models, strict=True)
+    ]
+    held = table(columns, rows, width)
     waiting = answer["waiting"]
     if not waiting:
         return f"{held}no run waits\n"

@@ -3,7 +3,13 @@
 from cli.render.table import Column, table
 from cli.wire import Json
 
-_COLUMNS = (Column(""), Column("name"), Column("url"), Column("token file", drop=1))
+_COLUMNS = (
+    Column(""),
+    Column("name"),
+    Column("url"),
+    Column("token file", drop=2),
+    Column("platform project", drop=1),
+)
 
 
 def listed(answer: Json, *, width: int | None) -> str:
@@ -14,6 +20,7 @@ def listed(answer: Json, *, width: int | None) -> str:
             each["name"],
             each["url"] or "the server of this home",
             each["tokenFile"] or "-",
+            each["platformProject"] or "-",
         ]
         for each in answer["contexts"]
     ]

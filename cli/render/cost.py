@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cli.render.attempt import attempt
 from cli.render.memory import breakdown, peaks
 from cli.render.part import Field
-from cli.render.text import count, device_seconds, duration, money, plain
+from cli.render.text import count, counted, device_seconds, duration, money, plain
 from cli.wire import Json
 
 _USES = ("useful", "repeated", "preparing", "waiting", "idle")
@@ -28,6 +28,7 @@ def cost(record: Json) -> Iterator[Field]:
         millis = (timing.get("split") or {}).get(f"{name}Millis", 0)
         if millis is not None:
             yield f"  {name}", duration(millis / 1000)
+    yield "Throughput", _throughput(spent.get("throughput"))
     yield "Device memory", peaks(record.get("memory"))
     held = (record.get("memory") or {}).get("breakdown")
     if held:
@@ -37,9 +38,21 @@ def cost(record: Json) -> Iterator[Field]:
         each["attempt"]: money(each["amount"], paid["currency"])
         for each in paid.get("perAttempt", ())
     }
+    for each in record.get("preparations") or []:
+        yield f"Preparation {count(each['preparation'])}", _preparation(each)
     for each in record.get("attempts") or []:
         number = each["attempt"]
         yield f"Attempt {count(number)}", attempt(each, kind, amounts.get(number))
+
+
+def _preparation(said: Json) -> str:
+    """How long it took and how it ended; a preparation holds no devices."""
+    lines = [f"{duration(said['hostSeconds'])} without devices"]
+    if said.get("rejectedLines"):
+        lines.append(f"{counted(said['rejectedLines'], 'line')} of its reports rejected")
+    if said.get("reason"):
+        lines.append(f"ended: {plain(said['reason'])}")
+    return "\n".join(lines)
 
 
 def _device_time(spent: Json) -> str:
@@ -48,6 +61,14 @@ def _device_time(spent: Json) -> str:
     if seconds >= 60:
         said += f" ({duration(seconds)})"
     return f"{said}, estimate" if spent.get("estimate") else said
+
+
+def _throughput(pace: Json | None) -> str:
+    if not pace:
+        return "not measured"
+    each, whole = pace["tokensPerSecondPerDevice"], pace["tokensPerSecond"]
+    said = f"{each:,.1f} tokens/s per device"
+    return said if each == whole else f"{said} ({whole:,.1f} in all)"
 
 
 def _money(paid: Json) -> str:

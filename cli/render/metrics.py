@@ -18,7 +18,7 @@ def metrics(answer: Json, *, fields: Sequence[str], width: int | None) -> str:
     names = list(dict.fromkeys(_names(fields, steps))) or list(FIELDS)
     text = _table(steps, names, width=width, may_drop=not fields) if steps else "no steps yet\n"
     if validations:
-        text += "\nvalidation\n" + _validations(validations, width)
+        text += "\nvalidation\n" + _validations(validations, fields, width)
     return text
 
 
@@ -100,12 +100,16 @@ def _measured(row: Json, name: str) -> float | str | None:
     return row["measured"].get(name)  # type: ignore[no-any-return]
 
 
-def _validations(rows: list[Json], width: int | None) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row["measured"]))
+def _validations(rows: list[Json], fields: Sequence[str], width: int | None) -> str:
+    measured = list(dict.fromkeys(name for row in rows for name in row["measured"]))
+    asked = [name for name in dict.fromkeys(_names(fields, rows)) if name in measured]
+    names = asked or measured  # where a validation has none of the fields, all of it
     sets = any(row.get("dataset") for row in rows)
     columns = [Column("step", right=True), *_origin_columns(rows)]
     columns += [Column("dataset", label=True)] if sets else []
-    columns += [Column(name, right=True, drop=place) for place, name in enumerate(names)]
+    columns += [
+        Column(name, right=True, drop=None if asked else place) for place, name in enumerate(names)
+    ]
     lines = [
         [
             row["step"],

@@ -35,6 +35,10 @@ def _attempt_closed(event: Event) -> str:
     return f"attempt {attempt} ended at step {step}: {plain(event['reason'])}"
 
 
+def _preparation_closed(event: Event) -> str:
+    return f"preparation {count(event['preparation'])} ended: {plain(event['reason'])}"
+
+
 def _pause_failed(event: Event) -> str:
     return f"the pause failed, the run goes on: {plain(event['reason'])}"
 
@@ -50,6 +54,7 @@ def _snapshot_damaged(event: Event) -> str:
 _NOTES: dict[str, Callable[[Event], str]] = {
     "restored": _restored,
     "restoreChecked": _restore_checked,
+    "preparationClosed": _preparation_closed,
     "attemptClosed": _attempt_closed,
     "pauseFailed": _pause_failed,
     "saveFailed": _save_failed,

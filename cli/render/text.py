@@ -30,9 +30,9 @@ def printed(line: str) -> str:
     return plain(line.rstrip("\r").rpartition("\r")[2].expandtabs())
 
 
-def short(snapshot_id: str) -> str:
-    """As much of a snapshot's id as tells it from others, and as commands take."""
-    return plain(snapshot_id[:12])
+def short(long_id: str) -> str:
+    """As much of the id of a snapshot or a data set as tells it from others, and commands take."""
+    return plain(long_id[:12])
 
 
 def moment(text: str | None) -> str:

@@ -24,6 +24,7 @@ _SAME = (
     "endClass",
     "exitCode",
     "signal",
+    "rank",
     "firstStep",
     "lastStep",
     "highestStep",

@@ -28,6 +28,8 @@ COLUMNS = (
     "config_name",
     "description",
     "config_sha256",
+    "prepared",
+    "decided",
     "state",
     "reason",
     "advice",
@@ -58,7 +60,9 @@ def _(event: BranchRequested, position: int) -> Iterator[Change]:
         "config_name": event.config_name,
         "description": event.description,
         "config_sha256": config_sha256(event.plan),
-        "state": "requested",
+        "prepared": None,
+        "decided": None,
+        "state": None,
         "reason": None,
         "advice": None,
     }
@@ -67,26 +71,36 @@ def _(event: BranchRequested, position: int) -> Iterator[Change]:
 
 
 @changes.register
-def _(event: SourceHeld, _: int) -> Iterator[Change]:
-    yield _change(event, "preparing")
+def _(event: SourceHeld, position: int) -> Iterator[Change]:
+    yield Change(
+        "UPDATE branch SET prepared = :position WHERE token = :token",
+        {"token": _token(event), "position": position},
+    )
 
 
 @changes.register
-def _(event: BranchCreated, _: int) -> Iterator[Change]:
-    yield _change(event, "created")
+def _(event: BranchCreated, position: int) -> Iterator[Change]:
+    yield _decided(event, position, "created")
 
 
 @changes.register
-def _(event: BranchRefused, _: int) -> Iterator[Change]:
-    yield _change(event, "refused", reason=event.reason, advice=event.advice)
+def _(event: BranchRefused, position: int) -> Iterator[Change]:
+    yield _decided(event, position, "refused", reason=event.reason, advice=event.advice)
 
 
-def _change(
-    event: Event, state: str, *, reason: str | None = None, advice: str | None = None
+def _decided(
+    event: Event,
+    position: int,
+    state: str,
+    *,
+    reason: str | None = None,
+    advice: str | None = None,
 ) -> Change:
+    facts = {"decided": position, "state": state, "reason": reason, "advice": advice}
+    places = ", ".join(f"{name} = :{name}" for name in facts)
     return Change(
-        "UPDATE branch SET state = :state, reason = :reason, advice = :advice WHERE token = :token",
-        {"token": _token(event), "state": state, "reason": reason, "advice": advice},
+        f"UPDATE branch SET {places} WHERE token = :token",  # noqa: S608 (ours)
+        {"token": _token(event), **facts},
     )
 
 
@@ -99,25 +113,41 @@ def _token(event: Event) -> str:
 
 
 def of_parent(
-    connection: sqlite3.Connection, parent: str, *, before: int, limit: int
+    connection: sqlite3.Connection, parent: str, *, before: int, limit: int, upto: int
 ) -> list[dict[str, Any]]:
-    """Branches of a run that were asked for before a position, newest first."""
-    which = "WHERE parent = ? AND position < ? ORDER BY position DESC LIMIT ?"
-    return _select(connection, which, parent, before, limit)
+    """Branches of a run that were asked for before a position, newest first, as of ``upto``."""
+    which = "parent = ? AND position < ? ORDER BY position DESC LIMIT ?"
+    return _select(connection, which, upto, parent, before, limit)
 
 
-def of_token(connection: sqlite3.Connection, parent: str, token: str) -> dict[str, Any] | None:
+def of_token(
+    connection: sqlite3.Connection, parent: str, token: str, *, upto: int
+) -> dict[str, Any] | None:
     """The branch of a run that a token asked for; None where it asked for none of this run."""
-    found = _select(connection, "WHERE token = ? AND parent = ?", token, parent)
+    found = _select(connection, "token = ? AND parent = ?", upto, token, parent)
     return found[0] if found else None
 
 
-def _select(connection: sqlite3.Connection, which: str, *values: Any) -> list[dict[str, Any]]:
-    found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM branch {which}", values)  # noqa: S608 (ours)
-    return [_published(dict(zip(COLUMNS, row, strict=True))) for row in found.fetchall()]
+def _select(
+    connection: sqlite3.Connection, which: str, upto: int, *values: Any
+) -> list[dict[str, Any]]:
+    found = connection.execute(
+        f"SELECT {', '.join(COLUMNS)} FROM branch WHERE position <= ? AND {which}",  # noqa: S608 (ours)
+        (upto, *values),
+    )
+    return [_published(dict(zip(COLUMNS, row, strict=True)), upto) for row in found.fetchall()]
 
 
-def _published(row: dict[str, Any]) -> dict[str, Any]:
+def _state(row: dict[str, Any], upto: int) -> str:
+    """How far a branch was when the ledger ended at a position."""
+    if row["decided"] is not None and row["decided"] <= upto:
+        return str(row["state"])
+    is_prepared = row["prepared"] is not None and row["prepared"] <= upto
+    return "preparing" if is_prepared else "requested"
+
+
+def _published(row: dict[str, Any], upto: int) -> dict[str, Any]:
+    state = _state(row, upto)
     refusal = {"reason": row["reason"], "advice": row["advice"]}
     return {
         "submissionId": row["token"],
@@ -126,8 +156,8 @@ def _published(row: dict[str, Any]) -> dict[str, Any]:
         "sourceStep": row["step"],
         "restore": row["restore"],
         "steps": row["steps"],
-        "state": row["state"],
-        "refusal": refusal if row["state"] == "refused" else None,
+        "state": state,
+        "refusal": refusal if state == "refused" else None,
         "configName": row["config_name"],
         "description": row["description"],
         "configHash": row["config_sha256"],

@@ -3,7 +3,8 @@
 Each event becomes the statements that change the table; they are pure, and run in the transaction
 that writes the documents. A snapshot is superseded by any restore below its step that came after
 the worker offered its files, also when they were committed later, so offers have a table as well.
-A third one has the runs that need a snapshot of another.
+A third one has the runs that need a snapshot of another. Whatever changes of a snapshot is kept as
+it was as well, so that the list of an earlier moment can be read.
 """
 
 import sqlite3
@@ -51,10 +52,14 @@ STORED = (
     "committed",
     "swept",
     "lost",
-)  # columns that are stored; the others follow from them
-COLUMNS = (*STORED, "restorable", "status")
+    "changed",
+)
+CHANGING = ("weights", "training_state", "damage", "superseded", "pinned", "swept", "lost")
+PAST_COLUMNS = ("run_id", "snapshot_id", "position", *CHANGING)
 OFFER_COLUMNS = ("run_id", "position", "step", "superseded")
-HOLDER_COLUMNS = ("run_id", "snapshot_id", "holder")
+HOLDER_COLUMNS = ("run_id", "snapshot_id", "holder", "held", "released")
+NEWEST = 2**63 - 1  # beyond every position
+_OfOne = SnapshotDamaged | SnapshotPinned | SnapshotUnpinned | SnapshotSwept
 
 
 class Known(NamedTuple):
@@ -88,12 +93,12 @@ def _(event: SnapshotOffered, position: int) -> Iterator[Change]:
 _COMMIT = """
 INSERT INTO snapshot (
     run_id, snapshot_id, position, offered, attempt, step, epoch, weights, training_state,
-    size_bytes, digests, uri, damage, superseded, pinned, committed, swept, lost
+    size_bytes, digests, uri, damage, superseded, pinned, committed, swept, lost, changed
 )
 SELECT
     :run, :snapshot, :position, coalesce(o.position, :position), :attempt, :step, :epoch, :weights,
     :training_state, :size_bytes, :digests, :uri, NULL, coalesce(o.superseded, 0), 0, :committed,
-    NULL, CASE WHEN coalesce(o.superseded, 0) OR NOT :training_state THEN :position END
+    NULL, CASE WHEN coalesce(o.superseded, 0) OR NOT :training_state THEN :position END, :position
 FROM (SELECT min(position) AS position, superseded FROM snapshot_offer WHERE run_id = :run) AS o
 """  # of a minimum, SQLite answers the other columns of its row; without any there is one of NULLs
 _DECIDE = """
@@ -103,6 +108,11 @@ WHERE run_id = :run AND position = (
 )
 """  # offers are decided in their order
 _LOSE = "lost = coalesce(lost, :position)"  # for good: what was lost never comes back
+_KEEP = f"""
+INSERT INTO snapshot_past ({", ".join(PAST_COLUMNS)})
+SELECT run_id, snapshot_id, :position, {", ".join(CHANGING)}
+FROM snapshot WHERE run_id = :run AND changed = :position
+"""  # noqa: S608 (ours)
 
 
 @changes.register
@@ -120,6 +130,7 @@ def _(event: SnapshotCommitted, position: int) -> Iterator[Change]:
         "committed": timing.millis(event.at),
     }
     yield Change(_COMMIT, facts | {KINDS[kind]: kind in event.artifacts for kind in KINDS})
+    yield _kept(event, position)
     yield Change(_DECIDE, {"run": event.run_id})
 
 
@@ -130,97 +141,131 @@ def _(event: SnapshotRejected, _: int) -> Iterator[Change]:
 
 @changes.register
 def _(event: Restored | SnapshotsSuperseded, position: int) -> Iterator[Change]:
-    for table, more in (("snapshot", f", {_LOSE}"), ("snapshot_offer", "")):
+    for table, more in (("snapshot", f", changed = :position, {_LOSE}"), ("snapshot_offer", "")):
         yield Change(
-            f"UPDATE {table} SET superseded = 1{more} WHERE run_id = :run AND step > :step",  # noqa: S608 (ours)
+            f"UPDATE {table} SET superseded = 1{more}"  # noqa: S608 (ours)
+            " WHERE run_id = :run AND step > :step AND NOT superseded",
             {"run": event.run_id, "step": event.step, "position": position},
         )
+    yield Change(_KEEP, {"run": event.run_id, "position": position})
 
 
 @changes.register
 def _(event: SnapshotDamaged, position: int) -> Iterator[Change]:
-    yield _change(event, f"damage = :reason, {_LOSE}", reason=event.reason, position=position)
+    yield from _changed(event, position, f"damage = :reason, {_LOSE}", reason=event.reason)
 
 
 @changes.register
-def _(event: SnapshotPinned, _: int) -> Iterator[Change]:
-    yield _change(event, "pinned = 1")
+def _(event: SnapshotPinned, position: int) -> Iterator[Change]:
+    yield from _changed(event, position, "pinned = 1")
 
 
 @changes.register
-def _(event: SnapshotUnpinned, _: int) -> Iterator[Change]:
-    yield _change(event, "pinned = 0")
+def _(event: SnapshotUnpinned, position: int) -> Iterator[Change]:
+    yield from _changed(event, position, "pinned = 0")
 
 
 @changes.register
 def _(event: SnapshotSwept, position: int) -> Iterator[Change]:
     gone = "".join(f"{KINDS[artifact]} = 0, " for artifact in event.artifacts)
     swept = timing.millis(event.at)
-    yield _change(event, f"{gone}swept = :swept, {_LOSE}", swept=swept, position=position)
+    yield from _changed(event, position, f"{gone}swept = :swept, {_LOSE}", swept=swept)
+
+
+_THE_HOLD = """
+run_id = :run AND snapshot_id = :snapshot AND holder = :holder AND released IS NULL
+"""
 
 
 @changes.register
-def _(event: SnapshotHeld, _: int) -> Iterator[Change]:
+def _(event: SnapshotHeld, position: int) -> Iterator[Change]:
     yield Change(
-        "INSERT INTO snapshot_holder (run_id, snapshot_id, holder)"
-        " VALUES (:run, :snapshot, :holder) ON CONFLICT DO NOTHING",
-        _hold(event),
+        "INSERT INTO snapshot_holder (run_id, snapshot_id, holder, held)"  # noqa: S608 (ours)
+        " SELECT :run, :snapshot, :holder, :position"
+        f" WHERE NOT EXISTS (SELECT 1 FROM snapshot_holder WHERE {_THE_HOLD})",
+        _hold(event, position),
     )
 
 
 @changes.register
-def _(event: SnapshotReleased, _: int) -> Iterator[Change]:
+def _(event: SnapshotReleased, position: int) -> Iterator[Change]:
     yield Change(
-        "DELETE FROM snapshot_holder"
-        " WHERE run_id = :run AND snapshot_id = :snapshot AND holder = :holder",
-        _hold(event),
+        f"UPDATE snapshot_holder SET released = :position WHERE {_THE_HOLD}",  # noqa: S608 (ours)
+        _hold(event, position),
     )
 
 
-def _hold(event: SnapshotHeld | SnapshotReleased) -> dict[str, str]:
-    snapshot_id = event.originator_id.partition("/")[2]  # whose stream it is
-    return {"run": event.run, "snapshot": snapshot_id, "holder": event.holder}
+def _hold(event: SnapshotHeld | SnapshotReleased, position: int) -> dict[str, Any]:
+    return {
+        "run": event.run,
+        "snapshot": event.originator_id.partition("/")[2],  # whose stream it is
+        "holder": event.holder,
+        "position": position,
+    }
 
 
-def _change(
-    event: SnapshotDamaged | SnapshotPinned | SnapshotUnpinned | SnapshotSwept,
-    assignments: str,
-    **values: Any,
-) -> Change:
+def _changed(event: _OfOne, position: int, assignments: str, **values: Any) -> Iterator[Change]:
+    yield Change(
+        f"UPDATE snapshot SET changed = :position, {assignments}"  # noqa: S608 (ours)
+        " WHERE run_id = :run AND snapshot_id = :snapshot",
+        {"run": event.run_id, "snapshot": event.snapshot_id, "position": position, **values},
+    )
+    yield _kept(event, position)
+
+
+def _kept(event: _OfOne | SnapshotCommitted, position: int) -> Change:
+    """The snapshot that has just changed is kept as it is from now on."""
     return Change(
-        f"UPDATE snapshot SET {assignments} WHERE run_id = :run AND snapshot_id = :snapshot",  # noqa: S608 (ours)
-        {"run": event.run_id, "snapshot": event.snapshot_id, **values},
+        f"{_KEEP} AND snapshot_id = :snapshot",
+        {"run": event.run_id, "snapshot": event.snapshot_id, "position": position},
     )
 
 
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def of_run(connection: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
-    """Every snapshot of a run, in the order in which they were committed."""
-    return _select(connection, "WHERE run_id = ? ORDER BY position", run_id)
+def of_run(connection: sqlite3.Connection, run_id: str, upto: int = NEWEST) -> list[dict[str, Any]]:
+    """Every snapshot of a run, in the order in which they were committed, as of a position."""
+    which = "WHERE s.run_id = :run ORDER BY s.position"
+    return _select(connection, which, upto, run=run_id)
 
 
 def beginning_with(connection: sqlite3.Connection, prefix: str, limit: int) -> list[dict[str, Any]]:
     """Snapshots of any run whose ids begin with ``prefix``, by id."""
     return _select(
         connection,
-        "WHERE snapshot_id >= ? AND snapshot_id < ? ORDER BY snapshot_id, position LIMIT ?",
-        prefix,
-        prefix + "\U0010ffff",
-        limit,
+        "WHERE s.snapshot_id >= :first AND s.snapshot_id < :beyond"
+        " ORDER BY s.snapshot_id, s.position LIMIT :limit",
+        NEWEST,
+        first=prefix,
+        beyond=prefix + "\U0010ffff",
+        limit=limit,
     )
 
 
-_HOLDERS = """
-(
-    SELECT json_group_array(holder) FROM (
-        SELECT holder FROM snapshot_holder AS h
-        WHERE h.run_id = snapshot.run_id AND h.snapshot_id = snapshot.snapshot_id
-        ORDER BY holder
+# A snapshot as it was: what never changes of it, and the rest from the newest row of the past. One
+# that was committed later has none.
+_AS_OF = f"""
+SELECT
+    {", ".join(f"{'p' if name in CHANGING else 's'}.{name}" for name in STORED)},
+    (
+        SELECT json_group_array(holder) FROM (
+            SELECT DISTINCT holder FROM snapshot_holder AS h
+            WHERE
+                h.run_id = s.run_id AND h.snapshot_id = s.snapshot_id
+                AND h.held <= :upto AND (h.released IS NULL OR h.released > :upto)
+            ORDER BY holder
+        )
     )
-)
-"""
+FROM snapshot AS s
+JOIN snapshot_past AS p
+    ON
+        p.run_id = s.run_id AND p.snapshot_id = s.snapshot_id AND p.position = (
+            SELECT max(position) FROM snapshot_past AS o
+            WHERE
+                o.run_id = s.run_id AND o.snapshot_id = s.snapshot_id AND o.position <= :upto
+        )
+"""  # noqa: S608 (ours)
 
 
 # What the next attempt would have gone on from. A record asks for the steps of damaged snapshots
@@ -250,13 +295,12 @@ def known(connection: sqlite3.Connection, run_id: str, upto: int) -> Known:
     return Known(saved, orjson.loads(damaged))
 
 
-def _select(connection: sqlite3.Connection, which: str, *values: Any) -> list[dict[str, Any]]:
-    found = connection.execute(
-        f"SELECT {', '.join(COLUMNS)}, {_HOLDERS} FROM snapshot {which}",  # noqa: S608 (ours)
-        values,
-    )
+def _select(
+    connection: sqlite3.Connection, which: str, upto: int, **values: Any
+) -> list[dict[str, Any]]:
+    found = connection.execute(f"{_AS_OF} {which}", values | {"upto": upto})
     return [
-        _published(dict(zip(COLUMNS, row, strict=True)), orjson.loads(holders))
+        _published(dict(zip(STORED, row, strict=True)), orjson.loads(holders))
         for *row, holders in found.fetchall()
     ]
 
@@ -275,14 +319,22 @@ def _published(row: dict[str, Any], holders: list[str]) -> dict[str, Any]:
         "sizes": sizes,
         "digests": orjson.loads(row["digests"]),
         "uri": row["uri"],
-        "status": row["status"],
-        "restorable": bool(row["restorable"]),
+        "status": _status(row, kept),
+        "restorable": row["lost"] is None,
         "pinned": bool(row["pinned"]),
         "heldBy": holders,
         "committedAt": wire.moment(row["committed"]),
         "sweptAt": wire.moment(row["swept"]),
         "damage": row["damage"],
     }
+
+
+def _status(row: dict[str, Any], kept: list[str]) -> str:
+    if not kept:
+        return "swept"
+    if row["damage"] is not None:
+        return "damaged"
+    return "superseded" if row["superseded"] else "committed"
 
 
 def epoch(value: float | None) -> float | str | None:

@@ -21,7 +21,7 @@ reported long ago, so it reads the run again (``look_back``) and no step needs a
 from collections.abc import Iterable
 from typing import Any
 
-from projections.documents import imported, timing
+from projections.documents import imported, throughput, timing
 
 PARTS = ("useful", "repeated", "preparing", "waiting", "idle")
 
@@ -99,6 +99,7 @@ def of_run(state: State) -> dict[str, Any]:
         "estimate": pending or (not attempts and state["ended"] is None),
         "deviceKind": ("cpu" if on_cpu else "gpu") if names else None,
         "split": _seconds(_parts(each) for each in attempts),
+        "throughput": throughput.of_run(state),
     }
 
 

@@ -7,6 +7,7 @@ counts. A state may be changed in place, so the caller gives it up.
 
 from collections.abc import Callable
 from functools import singledispatch
+from typing import Any
 
 from ledger.events import (
     AttemptClosed,
@@ -24,6 +25,8 @@ from ledger.events import (
     PauseFailed,
     PauseRequested,
     PhaseChanged,
+    PreparationClosed,
+    PreparationOpened,
     Recorded,
     RestoreChecked,
     Restored,
@@ -44,12 +47,21 @@ from ledger.events import (
     ValidationReported,
 )
 from projections import wire
-from projections.documents import checks, cost, memory, series, timing
+from projections.documents import checks, cost, memory, preparations, series, throughput, timing
 from projections.documents.lookback import Past, look_back
-from projections.documents.state import Attempt, State, attempt as opened, begin, find, reporter
+from projections.documents.state import (
+    Attempt,
+    State,
+    attempt as opened,
+    begin,
+    find,
+    reporter,
+    reporting,
+)
 from projections.errors import ProjectionError
 
-SENTENCES = 5  # of each kind that an attempt keeps; all are counted
+SENTENCES = 5  # of each kind that a job keeps; all are counted
+STARTING = "starting the worker"  # the stage until it says one
 
 Earlier = Callable[[list[int]], Past]  # of the run, before the event that makes these restores
 
@@ -67,9 +79,9 @@ def fold(state: State | None, recorded: Recorded, earlier: Earlier) -> State:
         state = begin(event, position)
     state["position"] = position
     state["now"] = timing.reached(state["now"], event)
-    number = reporter(event.originator_id)
-    if number is not None and type(event) not in timing.TIMELESS:
-        find(state, number)["lastSign"] = state["now"]
+    job = reporting(state, event.originator_id)
+    if job is not None and type(event) not in timing.TIMELESS:
+        job["lastSign"] = state["now"]
     if isinstance(event, Restored):
         _restore(state, event, earlier)
     else:
@@ -89,6 +101,7 @@ def _restore(state: State, event: Restored, earlier: Earlier) -> None:
         cost.take_back(each, event.step)
     if event.attempt is None:
         cost.go_back(attempt["spent"], state["now"])
+        attempt["pace"] = None
         if (attempt["writtenStep"] or 0) > event.step:
             attempt["writtenStep"] = None
     else:
@@ -122,14 +135,25 @@ def _apply(event: Event, state: State) -> None:
 
 @_apply.register
 def _(event: PhaseChanged, state: State) -> None:
-    if event.phase != state["phase"]:
-        state["stage"] = None
+    if event.phase != state["phase"] or event.phase == "PREPARING":
+        state["stage"] = _first_stage(event)
     state["phase"] = event.phase
     state["waitingFor"] = event.waiting_for
     timing.enter(state["visits"], event.phase, state["now"])
     newest = state["attempts"][-1] if state["attempts"] else None
     if newest is not None and newest["closed"] is None:
         cost.enter(newest["spent"], event.phase, state["now"])
+
+
+def _first_stage(event: PhaseChanged) -> dict[str, Any] | None:
+    """The stage that a phase begins with: what is prepared, or waits to be, always has one."""
+    if event.phase != "PREPARING":
+        return None
+    return _stage("waiting to be prepared" if event.waiting_for else STARTING)
+
+
+def _stage(name: str, completed: int | None = None, total: int | None = None) -> dict[str, Any]:
+    return {"name": name, "completed": completed, "total": total}
 
 
 @_apply.register
@@ -186,7 +210,19 @@ def _(event: RunFailed, state: State) -> None:
     }
 
 
-# -- attempts --------------------------------------------------------------------------------------
+# -- preparations and attempts ---------------------------------------------------------------------
+
+
+@_apply.register
+def _(event: PreparationOpened, state: State) -> None:
+    state["preparations"].append(preparations.opened(event, state["now"]))
+    state["stage"] = _stage(STARTING)
+
+
+@_apply.register
+def _(event: PreparationClosed, state: State) -> None:
+    (closed,) = [e for e in state["preparations"] if e["preparation"] == event.preparation]
+    preparations.close(closed, event, state["now"])
 
 
 @_apply.register
@@ -212,6 +248,7 @@ def _(event: AttemptClosed, state: State) -> None:
         endClass=event.end_class,
         exitCode=event.exit_code,
         signal=event.signal,
+        rank=event.rank,
     )
     if state["imported"] is not None:  # not every update has a row
         state["observedStep"] = attempt["lastStep"] = event.step
@@ -225,10 +262,11 @@ def _(event: AttemptClosed, state: State) -> None:
 
 @_apply.register
 def _(event: LineRejected, state: State) -> None:
-    attempt = _reporting(event, state)
-    attempt["rejectedLines"] += 1
-    if len(attempt["rejections"]) < SENTENCES:
-        attempt["rejections"].append(event.reason)
+    job = reporting(state, event.originator_id)
+    assert job is not None  # a line is that of a job
+    job["rejectedLines"] += 1
+    if len(job["rejections"]) < SENTENCES:
+        job["rejections"].append(event.reason)
 
 
 def _reporting(event: Event, state: State) -> Attempt:
@@ -279,6 +317,7 @@ def _(event: StepReported, state: State) -> None:
     state["observedStep"] = step
     state["highestStep"] = max(state["highestStep"], step)
     cost.update(attempt["spent"], state["now"])
+    throughput.count(attempt, event, state["now"])
     series.add(state["series"], event)
     if state["before"] is not None:
         _compare(state, attempt, event)
@@ -320,7 +359,7 @@ def _(event: TrainingBegan, state: State) -> None:
 
 @_apply.register
 def _(event: StageReported, state: State) -> None:
-    state["stage"] = {"name": event.stage, "completed": event.completed, "total": event.total}
+    state["stage"] = _stage(event.stage, event.completed, event.total)
 
 
 @_apply.register
@@ -349,7 +388,9 @@ def _(event: EngineConfigured, state: State) -> None:
 @_apply.register
 def _(event: DatasetRead, state: State) -> None:
     state["datasetRows"] = event.rows
+    state["datasetIdentity"] = event.identity
     state["validationRows"] = event.validation_rows
+    state["validationIdentity"] = event.validation_identity
 
 
 @_apply.register

@@ -25,8 +25,8 @@ def of(event: RunSubmitted) -> dict[str, Any] | None:
 
 def cost(*, of_run: bool) -> dict[str, Any]:
     """What its devices did, which nobody told."""
-    kind = {"deviceKind": None} if of_run else {}
-    return {"deviceSeconds": None, "estimate": False, **kind, "split": None}
+    more = {"deviceKind": None, "throughput": None} if of_run else {}
+    return {"deviceSeconds": None, "estimate": False, "split": None, **more}
 
 
 def timing(state: State, told: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ it likes. A branch that was refused, or that is still being prepared, has no run
 """
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
 # Every run from the root of the tree of :run on; parents before their children, and children of one
@@ -25,6 +26,7 @@ SELECT d.run_id, d.name, d.phase, b.parent, b.snapshot_id, b.step, b.restore, b.
 FROM tree AS t
 JOIN document AS d ON d.run_id = t.run_id
 LEFT JOIN branch AS b ON b.child = d.run_id
+WHERE d.submitted <= :upto
 ORDER BY d.submitted
 """
 
@@ -54,10 +56,14 @@ _ANCESTOR = (
 )
 
 
-def tree(connection: sqlite3.Connection, run_id: str) -> dict[str, Any] | None:
-    """The root of the tree that a run is in, with its children in it; None: no such run."""
+def tree(connection: sqlite3.Connection, run_id: str, upto: int) -> dict[str, Any] | None:
+    """The root of the tree that a run is in, with its children in it; None: no such run.
+
+    Names and phases are those of now; a run that was submitted beyond ``upto`` is not there.
+    """
     nodes: dict[str, dict[str, Any]] = {}
-    for run, name, phase, parent, *source, steps in connection.execute(_TREE, {"run": run_id}):
+    asked = {"run": run_id, "upto": upto}
+    for run, name, phase, parent, *source, steps in connection.execute(_TREE, asked):
         origin = None
         if parent is not None:
             snapshot_id, step, restore = source
@@ -67,6 +73,15 @@ def tree(connection: sqlite3.Connection, run_id: str) -> dict[str, Any] | None:
         if parent is not None:
             nodes[parent]["children"].append(nodes[run])
     return next(iter(nodes.values())) if run_id in nodes else None
+
+
+def nodes(root: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """Every run of a tree, each before its children."""
+    left = [root] if root else []
+    while left:
+        run = left.pop()
+        yield run
+        left += reversed(run["children"])
 
 
 def ancestry(connection: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:

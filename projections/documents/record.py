@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from projections import wire
-from projections.documents import attempts, checks, cost, imported, memory, timing
+from projections.documents import attempts, checks, cost, imported, memory, preparations, timing
 from projections.documents.catalogue import NO_SNAPSHOTS, Known
 from projections.documents.state import Attempt, State
 from projections.errors import UnknownAttemptError
@@ -49,7 +49,9 @@ def record(state: State, known: Known, attempt: int | None = None) -> dict[str, 
         "baseModel": plan["baseModel"],
         "dataset": plan["dataset"],
         "datasetRows": state["datasetRows"],
+        "datasetIdentity": state["datasetIdentity"],
         "validationRows": state["validationRows"],
+        "validationIdentity": state["validationIdentity"],
         "phase": state["phase"],
         "waitingFor": state["waitingFor"],
         "stage": state["stage"],
@@ -65,6 +67,7 @@ def record(state: State, known: Known, attempt: int | None = None) -> dict[str, 
         "memory": memory.record(state["memory"]),
         "dataFit": state["dataFit"],
         "latest": state["series"]["latest"],
+        "preparations": [preparations.record(each) for each in state["preparations"]],
         "attempts": [attempts.record(each, state, known) for each in state["attempts"]],
         "settings": _settings(state, attempt),
         "stated": state["stated"],

@@ -49,15 +49,7 @@ CREATE TABLE IF NOT EXISTS snapshot (
     swept INTEGER,                    -- when files of it were given up the last time
     lost INTEGER,                     -- position from which on the run can no longer go on from it:
                                       -- damaged, superseded, swept, or never with training state
-    restorable INTEGER GENERATED ALWAYS AS (lost IS NULL) VIRTUAL,  -- the run may go on from it
-    status TEXT GENERATED ALWAYS AS (
-        CASE
-            WHEN NOT weights AND NOT training_state THEN 'swept'
-            WHEN damage IS NOT NULL THEN 'damaged'
-            WHEN superseded THEN 'superseded'
-            ELSE 'committed'
-        END
-    ) VIRTUAL,
+    changed INTEGER NOT NULL,         -- position of what changed the row last
     PRIMARY KEY (run_id, snapshot_id)
 );
 
@@ -65,6 +57,21 @@ CREATE INDEX IF NOT EXISTS snapshot_by_id ON snapshot (snapshot_id);
 CREATE INDEX IF NOT EXISTS snapshot_by_position ON snapshot (run_id, position);
 CREATE INDEX IF NOT EXISTS snapshot_damaged
 ON snapshot (run_id, position) WHERE damage IS NOT NULL;
+
+-- What changes of snapshots, as it was from a position on; a row never changes.
+CREATE TABLE IF NOT EXISTS snapshot_past (
+    run_id TEXT NOT NULL,             -- the run that made it
+    snapshot_id TEXT NOT NULL,        -- SHA-256 of its manifest
+    position INTEGER NOT NULL,        -- from which on the row is true, until the next one
+    weights INTEGER NOT NULL,         -- as in snapshot, like all below
+    training_state INTEGER NOT NULL,
+    damage TEXT,
+    superseded INTEGER NOT NULL,
+    pinned INTEGER NOT NULL,
+    swept INTEGER,
+    lost INTEGER,
+    PRIMARY KEY (run_id, snapshot_id, position)
+);
 
 CREATE TABLE IF NOT EXISTS snapshot_offer (
     run_id TEXT NOT NULL,          -- the run whose worker wrote files
@@ -74,12 +81,14 @@ CREATE TABLE IF NOT EXISTS snapshot_offer (
     PRIMARY KEY (run_id, position)
 );
 
--- Which runs need a snapshot of another; a row goes when it is released.
+-- Which runs need a snapshot of another, or did once.
 CREATE TABLE IF NOT EXISTS snapshot_holder (
     run_id TEXT NOT NULL,       -- the run that made the snapshot
     snapshot_id TEXT NOT NULL,  -- SHA-256 of its manifest
     holder TEXT NOT NULL,       -- the run that needs it, from before it is submitted to its end
-    PRIMARY KEY (run_id, snapshot_id, holder)
+    held INTEGER NOT NULL,      -- position from which on it does
+    released INTEGER,           -- position from which on it does no longer; NULL while it does
+    PRIMARY KEY (run_id, snapshot_id, holder, held)
 );
 
 -- Branches of all runs (projections/documents/branches.py), refused ones too.
@@ -96,7 +105,9 @@ CREATE TABLE IF NOT EXISTS branch (
     config_name TEXT,             -- label that the request gave to the child
     description TEXT,             -- the same
     config_sha256 TEXT NOT NULL,  -- of the child's settings and data (projections/digest.py)
-    state TEXT NOT NULL,          -- requested, preparing, created or refused
+    prepared INTEGER,             -- position from which on its source is held; NULL before
+    decided INTEGER,              -- position of what became of it; NULL before
+    state TEXT,                   -- what that was: created or refused
     reason TEXT,                  -- why it was refused, as a sentence
     advice TEXT                   -- what to do about it
 );

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from ledger.events import AttemptOpened, Origin, RunSubmitted, attempt_of
+from ledger.events import AttemptOpened, Origin, RunSubmitted, attempt_of, job_of
 from projections import wire
 from projections.documents import cost, imported, memory, series, timing
 from projections.errors import ProjectionError
@@ -12,6 +12,7 @@ State = dict[str, Any]
 Attempt = dict[str, Any]
 
 reporter = lru_cache(maxsize=1024)(attempt_of)  # events come in long stretches of one stream
+_job_of = lru_cache(maxsize=1024)(job_of)
 
 
 def begin(event: RunSubmitted, position: int) -> State:
@@ -46,12 +47,15 @@ def begin(event: RunSubmitted, position: int) -> State:
         "before": None,  # step and loss that the first update after a restore is compared with
         "damaged": [],  # snapshots found so since the newest attempt closed
         "series": series.empty(),
+        "preparations": [],
         "attempts": [],
         "memory": memory.empty(),
         "startChecks": {},
         "dataFit": None,
         "datasetRows": None,
+        "datasetIdentity": None,
         "validationRows": None,
+        "validationIdentity": None,
     }
     timing.enter(state["visits"], "SUBMITTED", now)
     return state
@@ -85,6 +89,7 @@ def attempt(event: AttemptOpened, state: State) -> Attempt:
         "endClass": None,
         "exitCode": None,
         "signal": None,
+        "rank": None,
         "restoredFrom": None,
         "check": None,  # of what was restored, in the worker's words
         "firstLoss": None,  # step, and its loss before and after the restore
@@ -94,6 +99,7 @@ def attempt(event: AttemptOpened, state: State) -> Attempt:
         "writtenStep": None,  # newest update whose training state it wrote out
         "superseded": None,
         "spent": cost.nothing(),
+        "pace": None,  # tokens of its updates, and how long they took
         "rejectedLines": 0,
         "rejections": [],
         "failedSaves": 0,
@@ -101,6 +107,21 @@ def attempt(event: AttemptOpened, state: State) -> Attempt:
         "hyperparameters": None,
         "engineSettings": None,
     }
+
+
+def reporting(state: State, stream: str) -> dict[str, Any] | None:
+    """The attempt or the preparation whose reports ``stream`` holds; None for another stream.
+
+    Raises:
+        ProjectionError: the run never opened it.
+    """
+    job = _job_of(stream)
+    if job is None or job.kind == "attempt":
+        return None if job is None else find(state, job.number)
+    for each in reversed(state["preparations"]):
+        if each["preparation"] == job.number:
+            return each  # type: ignore[no-any-return]
+    raise ProjectionError(f"run {state['runId']} never opened its {job}")
 
 
 def find(state: State, number: int | None) -> Attempt:

@@ -14,6 +14,7 @@ from ledger.events import Event, Recorded
 from ledger.run import TERMINAL, Phase
 from ledger.store.sqlite import Database
 from projections.documents import branches, catalogue, lineage, milestones, tables
+from projections.documents.catalogue import NEWEST
 from projections.documents.change import Change
 from projections.documents.fold import fold
 from projections.documents.lookback import Past
@@ -23,8 +24,7 @@ from projections.documents.tables import TABLES, TRACKING, Branching, Row, Whole
 from projections.errors import ProjectionError
 from projections.source import Source, catch_up, events_of
 
-VERSION = 7  # of what is made of events: another number rebuilds every document
-NEWEST = 2**63 - 1  # beyond every position
+VERSION = 8  # of what is made of events: another number rebuilds every document
 REMEMBERED = 256  # states that are kept between batches
 OPEN_PHASES = tuple(phase.value for phase in Phase if phase not in TERMINAL)
 MOST_BRANCHES = 100  # of one page
@@ -222,10 +222,16 @@ class Documents:
             state = self._folded(state, each)
         return state
 
-    def snapshots(self, run_id: str) -> list[dict[str, Any]]:
-        """Every committed snapshot of a run, oldest commit first, swept ones too."""
+    def snapshots(self, run_id: str, upto: int | None = None) -> list[dict[str, Any]]:
+        """Every committed snapshot of a run, oldest commit first, swept ones too.
+
+        Args:
+            run_id: the whole id.
+            upto: as they were when the ledger ended at this position, which the documents have
+                reached.
+        """
         with self._database.read() as connection:
-            return catalogue.of_run(connection, run_id)
+            return catalogue.of_run(connection, run_id, NEWEST if upto is None else upto)
 
     def snapshot(self, prefix: str, limit: int = 10) -> list[dict[str, Any]]:
         """Snapshots of any run whose ids begin with ``prefix``, in order of ids."""
@@ -233,7 +239,12 @@ class Documents:
             return catalogue.beginning_with(connection, prefix, limit)
 
     def branches(
-        self, parent: str, limit: int = 50, before: int | None = None
+        self,
+        parent: str,
+        limit: int = 50,
+        before: int | None = None,
+        *,
+        upto: int | None = None,
     ) -> list[dict[str, Any]]:
         """Branches that were asked for of a run, newest first, at most ``MOST_BRANCHES`` of them.
 
@@ -241,25 +252,59 @@ class Documents:
             parent: the run that they begin from.
             limit: branches of one page.
             before: the position of the last branch of the page before.
+            upto: as they were when the ledger ended at this position, which the documents have
+                reached.
         """
-        upto, most = NEWEST if before is None else before, min(limit, MOST_BRANCHES)
         with self._database.read() as connection:
-            return branches.of_parent(connection, parent, before=upto, limit=most)
+            return branches.of_parent(
+                connection,
+                parent,
+                before=NEWEST if before is None else before,
+                limit=min(limit, MOST_BRANCHES),
+                upto=NEWEST if upto is None else upto,
+            )
 
-    def branch(self, parent: str, token: str) -> dict[str, Any] | None:
+    def branch(self, parent: str, token: str, upto: int | None = None) -> dict[str, Any] | None:
         """The branch of a run that a submission token asked for; None: it asked for none."""
+        end = NEWEST if upto is None else upto
         with self._database.read() as connection:
-            return branches.of_token(connection, parent, token)
+            return branches.of_token(connection, parent, token, upto=end)
 
-    def tree(self, run_id: str) -> dict[str, Any] | None:
-        """Every generation of the tree that a run is in, from its root; None: no such run."""
-        with self._database.read() as connection:
-            return lineage.tree(connection, run_id)
+    def tree(self, run_id: str, upto: int | None = None) -> dict[str, Any] | None:
+        """Every generation of the tree that a run is in, from its root; None: no such run.
 
-    def ancestry(self, run_id: str) -> list[dict[str, Any]]:
-        """Every run from the root of its tree to this one, with what each began from."""
+        Args:
+            run_id: the whole id.
+            upto: as it was when the ledger ended at this position, which the documents have
+                reached.
+        """
         with self._database.read() as connection:
-            return lineage.ancestry(connection, run_id)
+            root = lineage.tree(connection, run_id, NEWEST if upto is None else upto)
+        if upto is not None:
+            self._make_past(lineage.nodes(root), upto)
+        return root
+
+    def ancestry(self, run_id: str, upto: int | None = None) -> list[dict[str, Any]]:
+        """Every run from the root of its tree to this one, with what each began from.
+
+        Args:
+            run_id: the whole id, of a run that was there at ``upto``.
+            upto: as they were when the ledger ended at this position, which the documents have
+                reached.
+        """
+        with self._database.read() as connection:
+            line = lineage.ancestry(connection, run_id)
+        if upto is not None:
+            self._make_past(line, upto)
+        return line
+
+    def _make_past(self, runs: Iterable[dict[str, Any]], upto: int) -> None:
+        """Put the names and phases that runs had at a position in the place of those of now."""
+        for each in runs:
+            row = self.row(each["runId"])
+            state = None if row is None else self._as_of(row, upto)
+            if state is not None:
+                each |= {"name": state["name"], "phase": state["phase"]}
 
     def find(self, prefix: str, limit: int = 10) -> list[str]:
         """Ids that begin with ``prefix``, in order."""

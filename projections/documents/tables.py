@@ -13,6 +13,7 @@ TABLES = {
     "document": ("run_id", "submitted", "project", "name", "phase", "position", "state"),
     "milestone": milestones.COLUMNS,
     "snapshot": catalogue.STORED,
+    "snapshot_past": catalogue.PAST_COLUMNS,
     "snapshot_offer": catalogue.OFFER_COLUMNS,
     "snapshot_holder": catalogue.HOLDER_COLUMNS,
     "branch": branches.COLUMNS,
@@ -49,6 +50,7 @@ class Whole(NamedTuple):
 
     row: Row | None
     snapshots: list[dict[str, Any]]  # in the order in which they were committed
+    past: list[dict[str, Any]]  # what they were before, oldest first
     offers: list[dict[str, Any]]  # that wait to be decided, oldest first
     milestones: dict[int, str]  # their digests by their positions
 
@@ -83,6 +85,7 @@ def whole(connection: sqlite3.Connection, run_id: str) -> Whole:
     return Whole(
         row(connection, run_id),
         _stored(connection, "snapshot", which, run_id),
+        _stored(connection, "snapshot_past", f"{which}, snapshot_id", run_id),
         _stored(connection, "snapshot_offer", which, run_id),
         milestones.digests(connection, run_id),
     )

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from projections import wire
-from projections.warehouse.queries import EVERY_STEP, Steps, Values, series
+from projections.warehouse.apply import CORE
+from projections.warehouse.queries import EVERY_STEP, Steps, Values, core_series, series
 from projections.warehouse.store import Warehouse
 
 
@@ -37,8 +38,13 @@ def reduced(
         between: lowest and highest step.
         upto: as they were when the ledger ended at this position.
     """
+    core = core_series(warehouse, run_id, [each for each in fields if each in CORE], upto=upto)
     found = {
-        field: _part(*series(warehouse, run_id, field, upto=upto), between) for field in fields
+        field: _part(
+            *(core[field] if field in core else series(warehouse, run_id, field, upto=upto)),
+            between,
+        )
+        for field in fields
     }
     reached = [steps for steps, _ in found.values() if len(steps)]
     if not reached:

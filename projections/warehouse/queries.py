@@ -38,6 +38,27 @@ def series(
     return newest(found)
 
 
+def core_series(
+    warehouse: Warehouse, run_id: str, fields: Sequence[str], *, upto: int | None = None
+) -> dict[str, tuple[Steps, Values]]:
+    """The same of several fields of ``CORE``, read and put in order once."""
+    if not fields:
+        return {}
+    rows = Rows("metrics_all", run_id, superseded=False, attempt=None, upto=upto)
+    columns = ", ".join(f'"{field}"' for field in fields)
+    with warehouse.read() as cursor:
+        found = cursor.execute(
+            f"SELECT step, position, {columns} {rows.part}", rows.facts
+        ).fetchnumpy()
+    steps, order = _ordered(found)
+    told = {}
+    for field in fields:
+        values = np.ma.asarray(found[field])[order]
+        is_there = ~np.ma.getmaskarray(values)
+        told[field] = _last(steps[is_there], values.data[is_there])
+    return told
+
+
 def value_of(field: str) -> str:
     """The SQL of a number of the table metric; one without a column has the placeholder $field."""
     if field in CORE:
@@ -52,10 +73,20 @@ def newest(found: Mapping[str, npt.NDArray[Any]]) -> tuple[Steps, Values]:
 
     ``found`` has columns step, position and value, in any order of rows.
     """
+    steps, order = _ordered(found)
+    return _last(steps, np.asarray(found["value"])[order])
+
+
+def _ordered(found: Mapping[str, npt.NDArray[Any]]) -> tuple[Steps, npt.NDArray[np.intp]]:
+    """Steps, rising, and the order of rows that makes them rise, reports of one update too."""
     # They lie almost in order, which numpy's sort makes use of: with ORDER BY the same took twice
     # as long (14 against 8 ms for 100,000 steps, measured 2026-11-29).
     order = np.lexsort((found["position"], found["step"]))
-    steps, values = np.asarray(found["step"])[order], np.asarray(found["value"])[order]
+    return np.asarray(found["step"])[order], order
+
+
+def _last(steps: Steps, values: Values) -> tuple[Steps, Values]:
+    """Of each step the last value."""
     is_last = np.ones(len(steps), dtype=bool)
     is_last[:-1] = steps[1:] != steps[:-1]
     return steps[is_last], values[is_last]

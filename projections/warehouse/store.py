@@ -20,7 +20,7 @@ from projections.warehouse import columns
 from projections.warehouse.apply import rows
 from projections.warehouse.clock import STORED, Clock, Time
 
-VERSION = 5  # of the schema and of what apply.py makes: another number starts over
+VERSION = 6  # of the schema and of what apply.py makes: another number starts over
 _CONFIG: dict[str, Any] = {
     "storage_compatibility_version": "v1.5.0",  # so that 1.5 clients open published copies
     "memory_limit": "25%",

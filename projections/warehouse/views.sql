@@ -132,6 +132,7 @@ SELECT
     e.reason,
     e.exit_code,
     e.signal,
+    (c.payload ->> 'rank')::INTEGER AS rank,
     b.step AS restored_step,
     b.snapshot_id AS restored_snapshot_id,
     u.first AS first_step,
@@ -163,6 +164,8 @@ COMMENT ON COLUMN attempts.code IS 'why it ended: stable, for programs';
 COMMENT ON COLUMN attempts.reason IS 'the same as a sentence';
 COMMENT ON COLUMN attempts.exit_code IS 'of its worker, where it was seen';
 COMMENT ON COLUMN attempts.signal IS 'that ended its worker, where it was seen';
+COMMENT ON COLUMN attempts.rank IS
+'of several processes of its worker, the one that ended the others, from 0';
 COMMENT ON COLUMN attempts.restored_step IS
 'the update that it went on from; 0: the start; NULL for the first attempt';
 COMMENT ON COLUMN attempts.restored_snapshot_id IS 'the snapshot that it went on from, if any';
@@ -964,6 +967,7 @@ WITH said AS (
     SELECT
         run_id,
         attempt,
+        stream,
         position,
         reached_at,
         CASE WHEN kind = 'stageReported' THEN payload ->> 'stage' END AS stage,
@@ -973,11 +977,11 @@ WITH said AS (
     WHERE kind IN ('stageReported', 'trainingBegan')
 ), numbered AS (
     SELECT *, count(*) FILTER (is_other) OVER (
-        PARTITION BY run_id, attempt ORDER BY position ROWS UNBOUNDED PRECEDING
+        PARTITION BY stream ORDER BY position ROWS UNBOUNDED PRECEDING
     ) AS number
     FROM (
         SELECT *, stage IS DISTINCT FROM lag(stage) OVER (
-            PARTITION BY run_id, attempt ORDER BY position
+            PARTITION BY stream ORDER BY position
         ) AS is_other
         FROM said
     )
@@ -985,20 +989,24 @@ WITH said AS (
     SELECT
         run_id,
         attempt,
+        stream,
         any_value(stage) AS stage,
         min(position) AS position,
         min(reached_at) AS entered_at,
-        lead(min(reached_at)) OVER (
-            PARTITION BY run_id, attempt ORDER BY min(position)
-        ) AS left_at,
+        lead(min(reached_at)) OVER (PARTITION BY stream ORDER BY min(position)) AS left_at,
         arg_max(completed, position) AS completed,
         arg_max(total, position) AS total
     FROM numbered
-    GROUP BY run_id, attempt, number
+    GROUP BY run_id, attempt, stream, number
+), prepared AS (
+    SELECT 'run/' || run_id || '/p' || (payload ->> 'preparation') AS stream, reached_at
+    FROM event
+    WHERE kind = 'preparationClosed'
 ), ended AS (
-    SELECT v.* REPLACE (coalesce(v.left_at, e.released_at) AS left_at)
+    SELECT v.* REPLACE (coalesce(v.left_at, e.released_at, p.reached_at) AS left_at)
     FROM visits AS v
     LEFT JOIN attempt_end AS e ON v.run_id = e.run_id AND v.attempt = e.attempt
+    LEFT JOIN prepared AS p ON v.stream = p.stream
     WHERE v.stage IS NOT NULL
 )
 SELECT
@@ -1015,7 +1023,7 @@ FROM ended;
 
 COMMENT ON VIEW stages IS 'One row for each action of a worker inside a phase, for example reading rows.';
 COMMENT ON COLUMN stages.run_id IS 'the run';
-COMMENT ON COLUMN stages.attempt IS 'whose worker it is';
+COMMENT ON COLUMN stages.attempt IS 'whose worker it is; NULL: a preparation''s, before any attempt';
 COMMENT ON COLUMN stages.stage IS 'the action, in the worker''s words';
 COMMENT ON COLUMN stages.position IS 'of the first event that says it';
 COMMENT ON COLUMN stages.entered_at IS 'when the worker first said it';
@@ -1024,6 +1032,36 @@ COMMENT ON COLUMN stages.left_at IS
 COMMENT ON COLUMN stages.seconds IS 'from one to the other';
 COMMENT ON COLUMN stages.completed IS 'what it had done, where that can be counted';
 COMMENT ON COLUMN stages.total IS 'of so many';
+
+CREATE VIEW start_checks AS
+SELECT
+    run_id,
+    attempt,
+    position,
+    payload ->> 'name' AS name,
+    CAST(payload ->> 'value' AS DOUBLE) AS value,
+    CAST(payload ->> 'warnLimit' AS DOUBLE) AS warn_limit,
+    CAST(payload ->> 'refuseLimit' AS DOUBLE) AS refuse_limit,
+    payload ->> 'unit' AS unit,
+    CAST(payload ->> 'seconds' AS DOUBLE) AS seconds,
+    payload ->> 'verdict' AS verdict,
+    happened_at AS checked_at
+FROM event
+WHERE kind = 'startChecked';
+
+COMMENT ON VIEW start_checks IS
+'One row for each thing that an attempt checked before its first update. Where the warn limit is above the refuse limit, less is worse, else more is.';
+COMMENT ON COLUMN start_checks.run_id IS 'the run';
+COMMENT ON COLUMN start_checks.attempt IS 'that checked it';
+COMMENT ON COLUMN start_checks.position IS 'of the event in the ledger: the order of checks';
+COMMENT ON COLUMN start_checks.name IS 'what was checked';
+COMMENT ON COLUMN start_checks.value IS 'what was found';
+COMMENT ON COLUMN start_checks.warn_limit IS 'beyond it, the check warns';
+COMMENT ON COLUMN start_checks.refuse_limit IS 'beyond it, nothing is trained';
+COMMENT ON COLUMN start_checks.unit IS 'of the value and both limits; NULL: a plain number';
+COMMENT ON COLUMN start_checks.seconds IS 'that the check took';
+COMMENT ON COLUMN start_checks.verdict IS 'passed, warned or refused';
+COMMENT ON COLUMN start_checks.checked_at IS 'when it was done';
 
 CREATE VIEW events AS
 SELECT
@@ -1045,7 +1083,7 @@ FROM metric;
 
 COMMENT ON VIEW events IS 'One row for each event of the ledger.';
 COMMENT ON COLUMN events.position IS 'in the whole ledger';
-COMMENT ON COLUMN events.stream IS 'whose story it belongs to: run/RUN, run/RUN/aATTEMPT, submission/TOKEN, ...';
+COMMENT ON COLUMN events.stream IS 'whose story it belongs to: run/RUN, run/RUN/aATTEMPT, run/RUN/pPREPARATION, submission/TOKEN, ...';
 COMMENT ON COLUMN events.version IS 'place in the stream, from 1, without gaps';
 COMMENT ON COLUMN events.kind IS 'as streams say it: docs/events.md has every kind';
 COMMENT ON COLUMN events.topic IS 'as the ledger says it';

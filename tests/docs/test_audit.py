@@ -37,7 +37,7 @@ def test_an_export_and_a_receipt_can_be_checked_with_the_lines_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """U15, issue 7: nothing of ours is needed."""
-    with apis.api(tmp_path / "home") as api:
+    with apis.sealing(tmp_path / "home") as api:
         api.post("/v1/audit/key", status=201)
         receipt = receipt_of(api)
         archive = api.client.get("/v1/export", headers=api.token).content

@@ -71,7 +71,6 @@ def test_resolving_a_resolved_plan_changes_nothing() -> None:
         ({"engine": {"cmd": ["x"]}}, "engine is none of: trl, sim, a mapping with command"),
         ({"engine": {"sim": [{"steps": 1, "step": 2}]}}, "states exactly one action"),
         ({"execution": {"startupTimeout": "10x"}}, "'10x' is no duration; write for example"),
-        ({"execution": {"devices": 2}}, "execution.devices is 2; this engine trains on 1"),
         ({"method": "GRPO"}, "method GRPO needs a command engine"),
         (
             {"config": {"sequencesPerUpdate": 10}, "execution": {"microBatchSequences": 4}},

@@ -15,6 +15,7 @@ from tests import apis, ledgers
 from tests.answers import ATTEMPT, RECORD, ROUTES
 from tests.apis import Api
 from tests.reference import DOCS, EVERY_ROUTE, pages
+from tests.trl_runs import chat, write_rows
 
 SLUGS = {problem.slug for problem in problems.ALL}
 ELSEWHERE = {
@@ -35,7 +36,9 @@ ELSEWHERE = {
     "back_up",
     "replay_ledger",
     "read_event_files",
+    "link_to_grafana",
     "check_dataset",
+    "deliver_of_preparation",
     "read_copy",
     "publish_copy",
     "run_query",
@@ -124,6 +127,7 @@ def asked(api: Api, run_id: str) -> dict[str, Any]:
         **asked_of_branches(api, run_id),
         **asked_to_pause(api, run_id),
         **asked_of_tokens(api),
+        **asked_of_datasets(api),
         "cancel_run": api.post(f"/v1/runs/{run_id}:cancel", status=202),
         "health": api.get("/healthz"),
         "info": api.get("/v1/info"),
@@ -138,6 +142,16 @@ def asked_of_snapshots(api: Api, run_id: str) -> dict[str, Any]:
         "pin_snapshot": api.post(f"/v1/snapshots/{snapshot_id}:pin"),
         "unpin_snapshot": api.post(f"/v1/snapshots/{snapshot_id}:unpin"),
         "sweep_snapshots": api.post(f"/v1/runs/{run_id}:sweep"),
+    }
+
+
+def asked_of_datasets(api: Api) -> dict[str, Any]:
+    """Answers about rows that were taken in."""
+    file = write_rows(api.service.settings.home / "rows.jsonl", [chat("a", "1")])
+    return {
+        "create_dataset": api.post("/v1/datasets", {"file": str(file), "name": "support"}, 201),
+        "list_datasets": api.get("/v1/datasets"),
+        "get_dataset": api.get("/v1/datasets/support"),
     }
 
 

@@ -13,6 +13,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "sql.md").read_text("utf-8")
 PROMISED = {
     *("runs", "attempts", "phases", "run_timing", "run_cost", "metrics", "metrics_all_attempts"),
     *("metrics_long", "snapshots", "branches", "rollouts", "events", "validations"),
+    "start_checks",
 }
 BENEATH = {"segments", "metrics_all", "validations_all"}  # what views are made of
 

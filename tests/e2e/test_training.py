@@ -6,13 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.product import Product
+import psutil
+import pytest
+
+from tests.product import Product, eventually
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_real_model_is_trained_and_registered(shared: Product) -> None:
-    """S12-S14, S42, S43, S46, S84, S90, S93: from rows to a registered adapter."""
+@pytest.fixture(scope="module")
+def folder(shared: Product) -> Path:
+    """A folder with the base model ``tiny`` and 20 rows, for the plans beside them."""
     folder = shared.home.parent
     model = folder / "tiny"
     subprocess.run(
@@ -31,6 +35,11 @@ def test_a_real_model_is_trained_and_registered(shared: Product) -> None:
         for n in range(20)
     ]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_real_model_is_trained_and_registered(shared: Product, folder: Path) -> None:
+    """S12-S14, S42, S43, S46, S84, S90, S93: from rows to a registered adapter."""
     plan = folder / "train.json"
     plan.write_text(
         json.dumps(
@@ -61,12 +70,55 @@ def test_a_real_model_is_trained_and_registered(shared: Product) -> None:
     assert record["dataFit"]["rows"] == 16
     assert record["settings"]["hyperparameters"]
     assert record["settings"]["engineSettings"]["resolved"]
+    first, *rest = [each for each in events if "num_tokens" in (each.get("measured") or {})]
+    tokens = rest[-1]["measured"]["num_tokens"] - first["measured"]["num_tokens"]
+    seconds = sum(each["stepSeconds"] for each in rest)
+    assert record["cost"]["throughput"]["tokensPerSecond"] == pytest.approx(tokens / seconds)
     adapter = Path(record["results"]["model"]["path"])
     assert (adapter / "adapter_model.safetensors").is_file()
     steps = shared.steps(record["runId"])
     assert [each["step"] for each in steps] == [1, 2, 3, 4]
     names = {"loss", "grad_norm", "grad_clip_factor", "adapter_norm", "learning_rate"}
     assert all(names <= set(each["measured"]) for each in steps)
+
+
+def test_a_rank_that_is_killed_costs_the_run_an_attempt_and_nothing_else(
+    shared: Product, folder: Path
+) -> None:
+    """S95, I5, C15: two ranks, of which one dies; the run goes on from its snapshot to its end."""
+    plan = folder / "ranks.json"
+    plan.write_text(
+        json.dumps(
+            {
+                "baseModel": "tiny",
+                "dataset": "./rows.jsonl",
+                "config": {
+                    "maxSteps": 40,
+                    "sequencesPerUpdate": 8,
+                    "maxSeqLength": 200,
+                    "lora": {"dropout": 0.1},
+                },
+                "execution": {"devices": 2, "microBatchSequences": 2, "saveEvery": 10},
+            }
+        )
+    )
+    run_id = shared.json("runs", "start", "-f", str(plan))["runId"]
+    job = shared.folder(run_id) / "worker.json"
+    eventually(lambda: any(each["kind"] == "snapshot" for each in shared.spooled(run_id)))
+
+    (other,) = json.loads(job.read_text())["others"]
+    psutil.Process(other["pid"]).kill()
+
+    record = shared.wait_for_phase(run_id, "COMPLETED")
+    first, second = record["attempts"]
+    assert (first["code"], first["signal"], first["rank"]) == ("vanished", 9, 1)
+    assert len(first["devices"]) == len(second["devices"]) == 2
+    assert second["restoredFrom"]["step"] >= 10
+    assert second["restoreCheck"]["verdict"] == "exact"
+    # 20 rows by 8 are 3 updates an epoch, the last of 4 rows; none is missing, none is there twice.
+    assert record["observedStep"] == record["progress"]["total"] == 40
+    assert [each["step"] for each in shared.steps(run_id)] == list(range(1, 41))
+    assert (Path(record["results"]["model"]["path"]) / "adapter_model.safetensors").is_file()
 
 
 def test_a_program_of_ones_own_is_a_trainer(shared: Product) -> None:

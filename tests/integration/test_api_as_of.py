@@ -10,7 +10,10 @@ from tests import apis, ledgers
 from tests.apis import Api
 from tests.product import eventually
 
-PARTS = ("", "/metrics", "/metrics/buckets", "/metrics/file", "/series")
+PARTS = (
+    *("", "/metrics", "/metrics/buckets", "/metrics/file", "/series"),
+    *("/snapshots", "/branches", "/tree", "/ancestry"),
+)
 ASKED: dict[str, dict[str, Any]] = {
     "/metrics/buckets": {"buckets": 3},
     "/metrics/file": {"format": "csv", "superseded": "true"},
@@ -46,7 +49,7 @@ class Life(NamedTuple):
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     home = tmp_path_factory.mktemp("home")
     (home / "prices.toml").write_text(PRICES)
-    with apis.api(home) as server:
+    with apis.api(home, devices=("cpu:0",)) as server:
         yield server
 
 
@@ -76,6 +79,10 @@ def answers(api: Api, run_id: str, **asked: Any) -> dict[str, Any]:
         "all steps": api.get(f"{path}/metrics", **both),
         "buckets": api.get(f"{path}/metrics/buckets", buckets=2, fields="loss", **asked),
         "series": api.get(f"{path}/series", **asked),
+        "snapshots": api.get(f"{path}/snapshots", **asked),
+        "branches": api.get(f"{path}/branches", **asked),
+        "tree": api.get(f"{path}/tree", **asked),
+        "ancestry": api.get(f"{path}/ancestry", **asked),
         "file": {"csv": text(api, f"{path}/metrics/file", format="csv", **both)},
     }
 
@@ -97,8 +104,20 @@ def life(api: Api) -> Life:
     api.deliver(run_id, ledgers.step_lines(4, 6, loss=9.0), first=8)
     again = see(api, run_id)
     api.started(name="second")
+    (snapshot,) = api.get(f"/v1/runs/{run_id}/snapshots")["snapshots"]
+    api.post(f"/v1/snapshots/{snapshot['snapshotId']}:pin")
+    branch(api, run_id, snapshot["snapshotId"])
+    api.post(f"/v1/runs/{run_id}:annotate", {"name": "renamed"})
     api.deliver(run_id, [apis.COMPLETED], first=11, exit=apis.EXIT)
     return Life(run_id, training, restored, again, see(api, run_id))
+
+
+def branch(api: Api, run_id: str, snapshot_id: str) -> None:
+    """A child of a snapshot, once it is there."""
+    body = {"snapshot": snapshot_id, "steps": 5, "submissionId": "of-life"}
+    api.post(f"/v1/runs/{run_id}:branch", body, 202)
+    path = f"/v1/runs/{run_id}/branches"
+    eventually(lambda: api.get(path)["branches"][0]["state"] == "created", "the child is there")
 
 
 def without_moment(answer: Any) -> Any:
@@ -180,6 +199,31 @@ def test_a_run_that_did_not_exist_then_is_not_found(api: Api, life: Life, part: 
     assert problem["hint"] == f"ask for position {submitted.submitted} or a later one"
 
 
+def test_a_pin_and_a_branch_that_came_later_are_not_there_yet(api: Api, life: Life) -> None:
+    """I7, I10, I12, I13: nobody holds the same snapshot, and the name is that of then."""
+
+    def read(part: str, **asked: Any) -> Any:
+        return api.get(f"/v1/runs/{life.run_id}{part}", **asked)
+
+    then, token = {"asOf": life.again.position}, {"submission": "of-life"}
+    (before,), (now,) = (read("/snapshots", **each)["snapshots"] for each in (then, {}))
+    child = read("/branches")["branches"][0]["childRunId"]
+    problem = api.get(f"/v1/runs/{life.run_id}/branches", 404, **then, **token)
+    ended = {"asOf": life.ended.position}
+
+    assert (now["pinned"], now["heldBy"]) == (True, [child])
+    assert before | {"pinned": True, "heldBy": [child]} == now
+    assert read("/branches", **then)["branches"] == []
+    assert [each["name"] for each in read("/tree", **then)["runs"]] == ["first"]
+    assert [each["name"] for each in read("/tree")["runs"]] == ["renamed", "first"]
+    assert read("/branches", **ended, **token)["branches"] == read("/branches")["branches"]
+    assert problem["type"] == "/problems/submission-not-found"
+    assert problem["detail"] == (
+        f"as of position {life.again.position}, no branch of run {life.run_id} was submitted with "
+        "token 'of-life'"
+    )
+
+
 def test_a_list_has_only_the_runs_of_then(api: Api, life: Life) -> None:
     before = api.get("/v1/runs", asOf="2020-01-01")
     then = api.get("/v1/runs", asOf=life.training.position)
@@ -191,7 +235,7 @@ def test_a_list_has_only_the_runs_of_then(api: Api, life: Life) -> None:
     }
     assert [row["name"] for row in then["runs"]] == ["first"]
     assert api.get("/v1/runs", asOf=life.training.position, phase="COMPLETED")["runs"] == []
-    assert [row["name"] for row in api.get("/v1/runs")["runs"]] == ["second", "first"]
+    assert [row["name"] for row in api.get("/v1/runs")["runs"]] == ["first", "second", "renamed"]
 
 
 @pytest.mark.parametrize("part", ["", "/metrics"])

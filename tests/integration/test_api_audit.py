@@ -44,7 +44,7 @@ def ended(api: Api, **fields: Any) -> str:
 
 @pytest.fixture
 def api(home: Path) -> Iterator[Api]:
-    with apis.api(home, devices=("cpu:0",)) as server:
+    with apis.sealing(home, devices=("cpu:0",)) as server:
         yield server
 
 
@@ -101,7 +101,7 @@ def test_a_tail_that_was_cut_off_is_found_while_the_server_runs(api: Api, home: 
 
 def test_a_tail_that_was_cut_off_is_found_by_the_next_server(home: Path) -> None:
     """A projection whose position lies beyond the end of the ledger tells."""
-    with apis.api(home) as api:
+    with apis.sealing(home) as api:
         ended(api)
         end = api.service.ledger.position()
     edited(
@@ -138,12 +138,12 @@ def test_a_document_that_was_edited_is_found(api: Api, home: Path) -> None:
 
 def test_a_warehouse_that_was_edited_is_found(home: Path) -> None:
     """In the file, while no server has it open."""
-    with apis.api(home) as api:
+    with apis.sealing(home) as api:
         run_id, other = ended(api), ended(api)
     with duckdb.connect(str(home / "warehouse.duckdb")) as connection:
         connection.execute("UPDATE metric SET loss = 0.5 WHERE step = 1 AND run_id = ?", [run_id])
 
-    with apis.api(home) as api:
+    with apis.sealing(home) as api:
         everything, run = api.post("/v1/audit"), api.post("/v1/audit", run=run_id)
         untouched = api.post("/v1/audit", run=other)
 
@@ -155,12 +155,12 @@ def test_a_warehouse_that_was_edited_is_found(home: Path) -> None:
 
 
 def test_a_row_that_was_added_to_the_warehouse_is_found(home: Path) -> None:
-    with apis.api(home) as api:
+    with apis.sealing(home) as api:
         run_id = ended(api)
     with duckdb.connect(str(home / "warehouse.duckdb")) as connection:
         connection.execute("INSERT INTO metric SELECT * FROM metric WHERE step = 1")
 
-    with apis.api(home) as api:
+    with apis.sealing(home) as api:
         (fault,) = api.post("/v1/audit", run=run_id)["faults"]
 
     assert fault["detail"] == f"table metric has {STEPS + 1} rows, the ledger makes {STEPS}"

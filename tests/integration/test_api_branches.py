@@ -276,7 +276,8 @@ def test_the_beginning_of_two_ids_is_refused_with_both(server: Api) -> None:
 
     problem = ask(server, run_id, min(shared), 409)
 
-    assert all(each in problem["detail"] for each in hits)
+    assert problem["type"] == "/problems/ambiguous-id"
+    assert problem["candidates"] == sorted(hits)
     assert server.service.ledger.position() == position
 
 
@@ -457,7 +458,7 @@ def test_a_tree_may_be_deeper_than_json(server: Api, monkeypatch: pytest.MonkeyP
     deep: dict[str, Any] = {"runId": "leaf", **facts, "children": []}
     for n in range(1_000):
         deep = {"runId": f"{n}", **facts, "children": [deep]}
-    monkeypatch.setattr(server.service.documents, "tree", lambda _: deep)
+    monkeypatch.setattr(server.service.documents, "tree", lambda _, __: deep)
     run_id = server.started()
 
     runs = server.get(f"/v1/runs/{run_id}/tree")["runs"]

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from api.routes import events as route
+from ledger.events import Job
 from ledger.ledger import Ledger
 from tests import apis, ledgers
 from tests.apis import Api
@@ -37,7 +38,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 def finished(ledger: Ledger, steps: int = 3) -> str:
     run_id = ledgers.started(ledger)
-    ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, steps))
+    ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, steps))
     ledgers.close(ledger, run_id)
     return run_id
 
@@ -202,7 +203,7 @@ def test_twenty_thousand_events_come_whole(api: Api) -> None:
     run_id = api.started()
     for first in range(1, 20_000, 2_000):
         lines = ledgers.step_lines(first, first + 1_999)
-        api.service.ledger.record(run_id, 1, first=first, lines=lines)
+        api.service.ledger.record(run_id, Job(1), first=first, lines=lines)
 
     events = parsed(api.events(run_id))
 
@@ -254,7 +255,7 @@ def test_an_event_is_there_at_once_and_the_end_ends_the_stream(live: Api) -> Non
         lines = answer.iter_lines()
         before = [apis.loads(next(lines)) for _ in range(known)]
         asked = time.monotonic()
-        live.service.ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 1))
+        live.service.ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 1))
         came = [apis.loads(next(lines)) for _ in range(2)]
         waited = time.monotonic() - asked
         ledgers.close(live.service.ledger, run_id)
@@ -295,7 +296,7 @@ def test_nothing_is_lost_while_it_is_being_written(live: Api) -> None:
     for follower in followers:
         follower.start()
     for step in range(1, 301):
-        live.service.ledger.record(run_id, 1, first=step, lines=ledgers.step_lines(step, step))
+        live.service.ledger.record(run_id, Job(1), first=step, lines=ledgers.step_lines(step, step))
     ledgers.close(live.service.ledger, run_id)
     for follower in followers:
         follower.join(timeout=20)
@@ -327,7 +328,7 @@ def test_a_follower_that_does_not_read_holds_nobody_up(live: Api) -> None:
     long = ["x" * 900_000] * 20  # more than any buffer on the way holds
 
     with following(live, run_id):  # it never reads
-        live.service.ledger.record(run_id, 1, first=1, lines=long)
+        live.service.ledger.record(run_id, Job(1), first=1, lines=long)
         ledgers.close(live.service.ledger, run_id)
         with following(live, run_id) as answer:
             events = [apis.loads(line) for line in answer.iter_lines() if line]

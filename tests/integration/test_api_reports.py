@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ledger import lifecycle
-from ledger.events import AttemptClosed, StepReported
+from ledger.events import AttemptClosed, Job, StepReported
 from tests import apis, ledgers
-from tests.apis import COMPLETED, EXIT, RUNNER, Api
+from tests.apis import COMPLETED, EXIT, KILLED, RUNNER, Api
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,16 @@ def test_a_short_run_is_known_in_full_after_one_delivery(api: Api) -> None:
     assert record["attempts"][0]["exitCode"] == 0
 
 
+def test_the_rank_that_ended_the_others_is_kept_with_the_attempt(api: Api) -> None:
+    """I6: a killed rank is retried as a killed worker is."""
+    run_id = api.started()
+
+    api.deliver(run_id, [], exit=KILLED | {"rank": 1})
+
+    attempt = api.get(f"/v1/runs/{run_id}")["attempts"][0]
+    assert (attempt["code"], attempt["signal"], attempt["rank"]) == ("vanished", 9, 1)
+
+
 def test_an_exit_with_the_last_lines_ends_the_run_by_what_they_say(api: Api) -> None:
     """S76: the worker's own refusal is the reason."""
     run_id = api.started()
@@ -173,7 +183,7 @@ def test_a_delivery_that_is_none_is_refused_by_the_name_of_the_field(
     answer = api.client.post(
         f"/v1/runs/{run_id}/attempts/1/reports",
         content=body if isinstance(body, bytes) else json.dumps(whole | body),
-        headers={"Authorization": f"Bearer {api.service.dispatcher.token(run_id, 1)}"},
+        headers={"Authorization": f"Bearer {api.service.dispatcher.token(run_id, Job(1))}"},
     )
 
     problem = apis.strict(answer, 400)
@@ -235,7 +245,7 @@ def test_an_attempt_that_does_not_exist_takes_nothing(api: Api, path: str) -> No
     """Its token can be made only by somebody who has the server's key."""
     run_id = api.started()
     name, _, number = path.format(run=run_id).split("/")
-    token = api.service.dispatcher.token(name, int(number))
+    token = api.service.dispatcher.token(name, Job(int(number)))
 
     answer = api.client.post(
         f"/v1/runs/{name}/attempts/{number}/reports",

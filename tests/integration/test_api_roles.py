@@ -10,12 +10,14 @@ import pytest
 from fastapi.routing import APIRoute
 
 from api.access import NEEDED
+from ledger.events import Job
 from tests import apis, ledgers
 from tests.apis import Api
 
 TABLE = {
     ("GET", "/healthz"): "anybody",
     ("POST", "/v1/runs/{run_id}/attempts/{attempt}/reports"): "worker",
+    ("POST", "/v1/runs/{run_id}/preparations/{preparation}/reports"): "preparing",
     # -- looking
     ("GET", "/v1/info"): "reader",
     ("GET", "/v1/capacity"): "reader",
@@ -44,6 +46,7 @@ TABLE = {
     ("POST", "/v1/sql"): "reader",
     ("POST", "/v1/sql:publish"): "reader",
     ("POST", "/v1/audit"): "reader",
+    ("POST", "/v1/runs/{run_id}:grafana"): "reader",
     # -- having things trained
     ("POST", "/v1/runs"): "submitter",
     ("POST", "/v1/runs:import"): "submitter",
@@ -55,6 +58,9 @@ TABLE = {
     ("POST", "/v1/snapshots/{snapshot_id}:pin"): "submitter",
     ("POST", "/v1/snapshots/{snapshot_id}:unpin"): "submitter",
     ("POST", "/v1/datasets:check"): "submitter",
+    ("POST", "/v1/datasets"): "submitter",
+    ("GET", "/v1/datasets"): "reader",
+    ("GET", "/v1/datasets/{dataset}"): "reader",
     # -- everything else
     ("POST", "/v1/runs/{run_id}:sweep"): "operator",
     ("POST", "/v1/audit/key"): "operator",
@@ -73,10 +79,12 @@ KNOWN = {
     "home": ("operator", "operator"),
     "this attempt": ("attempt/1", "worker"),
     "another attempt": ("attempt/1", "worker"),
+    "this preparation": ("preparation/1", "worker"),
 }
 LET_IN = {
     "anybody": {*NOBODY, *KNOWN},
     "worker": {"this attempt"},
+    "preparing": {"this preparation"},
     "reader": {"reader", "submitter", "operator", "home"},
     "submitter": {"submitter", "operator", "home"},
     "operator": {"operator", "home"},
@@ -88,12 +96,15 @@ class Place(NamedTuple):
 
     api: Api
     run_id: str
+    prepared_run: str
     headers: dict[str, dict[str, str]]
 
     def ask(self, who: str, method: str, path: str) -> Any:
         """What somebody hears at a route; the body, where there should be one, is empty."""
-        names = {"run_id": self.run_id, "snapshot_id": "5" * 64, "attempt": 1, "token": "nobody"}
-        where = path.format(**names)
+        run_id = self.prepared_run if "{preparation}" in path else self.run_id
+        numbers = {"attempt": 1, "preparation": 1}
+        named = {"token": "nobody", "dataset": "nix"}
+        where = path.format(run_id=run_id, snapshot_id="5" * 64, **named, **numbers)
         return self.api.client.request(method, where, headers=self.headers[who])
 
 
@@ -101,6 +112,7 @@ class Place(NamedTuple):
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with apis.api(tmp_path_factory.mktemp("home")) as api:
         run_id, other, closed = (api.started() for _ in range(3))
+        prepared = ledgers.preparing(api.service.ledger)
         ledgers.close(api.service.ledger, closed)
         revoked = api.token_for("gone", "operator")
         api.post("/v1/tokens/gone:revoke")
@@ -108,6 +120,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(
             api,
             run_id,
+            prepared,
             {
                 "none": {},
                 "empty": {"Authorization": "Bearer "},
@@ -122,6 +135,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
                 "home": api.token,
                 "this attempt": api.token_of(run_id),
                 "another attempt": api.token_of(other),
+                "this preparation": api.token_of_job(prepared, Job(1, "preparation")),
             },
         )
 
@@ -164,7 +178,8 @@ def test_a_route_lets_those_in_whom_it_is_for(
         assert answer.headers["www-authenticate"] == "Bearer"
     else:
         principal, role = KNOWN[who]
-        want = f"the role {needed}" if needed != "worker" else "the runner of that very attempt"
+        is_of_job = needed in ("worker", "preparing")
+        want = "the runner of that very job" if is_of_job else f"the role {needed}"
         assert problem["detail"].startswith(f"{method} {path} ")
         assert problem["detail"].endswith(f"{want}, and {principal} has the role {role}")
     assert place.api.service.ledger.position() == position

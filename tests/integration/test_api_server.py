@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from api.__main__ import main
 from api.routes import events, logs, metrics, reports, runs, server, snapshots
 from api.settings import Settings
+from ledger.events import Job
 from tests import apis, ledgers
 from tests.apis import EXIT, Api
 from tests.product import eventually
@@ -78,6 +79,7 @@ QUERIES = [
     ("POST", "/v1/runs/{run}:resume"),
     ("POST", "/v1/runs/{run}:sweep"),
     ("POST", "/v1/runs/{run}/attempts/1/reports"),
+    ("POST", "/v1/runs/{run}/preparations/1/reports"),
     ("GET", "/v1/snapshots/{run}"),
     ("POST", "/v1/snapshots/{run}:pin"),
     ("POST", "/v1/snapshots/{run}:unpin"),
@@ -91,9 +93,13 @@ QUERIES = [
     ("GET", "/v1/runs/{run}/metrics/file"),
     ("GET", "/v1/runs/{run}/tensorboard"),
     ("GET", "/v1/runs/{run}/tree"),
+    ("POST", "/v1/runs/{run}:grafana"),
     ("POST", "/v1/runs/{run}:annotate"),
     ("POST", "/v1/runs/{run}:branch"),
     ("POST", "/v1/datasets:check"),
+    ("POST", "/v1/datasets"),
+    ("GET", "/v1/datasets"),
+    ("GET", "/v1/datasets/support"),
     ("GET", "/v1/sql"),
     ("POST", "/v1/sql"),
     ("POST", "/v1/sql:publish"),
@@ -113,7 +119,8 @@ def test_a_name_in_a_query_that_a_route_does_not_know_is_refused(
     run_id = api.started()
     position = api.service.ledger.position()
     where = f"{path.format(run=run_id)}?limt=5"
-    token = api.token_of(run_id) if path.endswith("/reports") else api.token
+    job = Job(1, "preparation" if "preparations" in path else "attempt")
+    token = api.token_of_job(run_id, job) if path.endswith("/reports") else api.token
 
     answer = api.client.request(method, where, headers=token)
 
@@ -129,6 +136,7 @@ def test_every_route_is_asked_for_a_name_that_it_does_not_know(api: Api) -> None
     routes = {(method.upper(), path) for path in paths for method in paths[path]}
 
     names = {"{run_id}": "{run}", "{snapshot_id}": "{run}", "{attempt}": "1", "{token}": "ana"}
+    names |= {"{preparation}": "1", "{dataset}": "support"}
     for old, new in names.items():
         routes = {(method, path.replace(old, new)) for method, path in routes}
     assert routes == set(QUERIES)
@@ -196,6 +204,8 @@ def test_a_server_whose_follower_failed_is_not_ready(
         ledgers.submit(api.service.ledger)
         follower = api.service.followers["documents"]
         eventually(lambda: follower.failure, "the follower has failed")
+        warehouse, end = api.service.warehouse, api.service.ledger.position()
+        eventually(lambda: warehouse.position() == end, "the other one has come to the end")
 
         problem = api.get("/v1/info", 503)
         verdict = api.post("/v1/audit")
@@ -287,7 +297,7 @@ def test_only_streams_and_deliveries_run_in_the_event_loop() -> None:
         if isinstance(route, APIRoute) and inspect.iscoroutinefunction(route.endpoint)
     }
 
-    assert awaited == {"read_events", "read_logs", "deliver", "health"}
+    assert awaited == {"read_events", "read_logs", "deliver", "deliver_of_preparation", "health"}
 
 
 def test_the_event_loop_is_never_held_up(api: Api) -> None:

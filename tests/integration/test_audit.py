@@ -11,7 +11,7 @@ import pytest
 
 from ledger import audit, signing
 from ledger.audit import Fault, Verdict
-from ledger.events import SEALS
+from ledger.events import SEALS, Job
 from ledger.ledger import Ledger
 from ledger.seals import Sealer
 from ledger.store.sqlite import Database, SQLiteRecorder
@@ -38,7 +38,7 @@ class Home:
         self.runs = []
         for _ in range(2):
             run_id = ledgers.started(ledger)
-            ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, STEPS))
+            ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, STEPS))
             ledgers.close(ledger, run_id)
             sealer.work()
             self.runs.append(run_id)

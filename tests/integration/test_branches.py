@@ -13,6 +13,7 @@ from ledger.branches import Branches
 from ledger.errors import NotFoundError, PlanError, RefusedError, TokenReusedError
 from ledger.events import (
     BranchRequested,
+    Job,
     RunFailed,
     SnapshotCommitted,
     SnapshotHeld,
@@ -204,7 +205,7 @@ def test_the_source_is_held_until_the_child_has_ended(desk: Desk) -> None:
     assert desk.events(run_id, SnapshotSwept) == []
     desk.dispatcher.hear(
         child,
-        1,
+        Job(1),
         runner=RUNNER,
         first=1,
         lines=['{"kind": "completed"}'],

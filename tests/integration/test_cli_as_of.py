@@ -73,6 +73,38 @@ def test_metrics_are_of_one_moment_on_every_page(canned: CannedServer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "member"),
+    [("snapshots", "snapshots"), ("branches", "branches"), ("tree", "runs"), ("ancestry", "runs")],
+)
+def test_snapshots_and_branches_are_asked_for_as_of_the_moment(
+    canned: CannedServer, command: str, member: str
+) -> None:
+    """I7, I12, I13: and their JSON says which one it was."""
+    answer = {"runId": RUN, member: [], "next": None, "asOf": THEN}
+    canned.answer("GET", f"{PATH}/{command}", answer)
+
+    done = here("runs", command, RUN, "--as-of", TIME, "-o", "json", url=canned.url)
+
+    assert canned.requests[-1].parameters["asOf"] == [TIME]
+    assert json.loads(done.stdout)["asOf"] == THEN
+
+
+def test_branches_are_of_one_moment_on_every_page(canned: CannedServer) -> None:
+    """I12: a time is asked for once; the pages after it say the position that it meant."""
+
+    def page(request: Request) -> tuple[int, object]:
+        after = None if "before" in request.parameters else 7
+        return 200, {"runId": RUN, "branches": [{"position": 9}], "next": after, "asOf": THEN}
+
+    canned.answers["GET", f"{PATH}/branches"] = page
+
+    done = here("runs", "branches", RUN, "--as-of", TIME, "-o", "json", url=canned.url)
+
+    assert [each.parameters["asOf"] for each in canned.requests] == [[TIME], ["12345"]]
+    assert len(json.loads(done.stdout)["branches"]) == 2
+
+
+@pytest.mark.parametrize(
     ("part", "options"),
     [
         ("/metrics/buckets", ["--buckets", "2"]),

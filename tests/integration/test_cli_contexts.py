@@ -60,7 +60,7 @@ def test_contexts_are_added_changed_used_and_listed(home: Path) -> None:
     (home / "config.toml").write_text('# mine\n[contexts.a]\nurl = "http://a" # keep\n')
 
     config(home, "set", "b", "--url", "https://b.example/", "--token-file", "/tokens/b")
-    config(home, "set", "b", "--token-file", "/tokens/new")
+    config(home, "set", "b", "--token-file", "/tokens/new", "--platform-project", "research")
     config(home, "use", "a")
 
     text = (home / "config.toml").read_text()
@@ -68,10 +68,10 @@ def test_contexts_are_added_changed_used_and_listed(home: Path) -> None:
     assert '"http://a" # keep' in text
     assert (home / "config.toml").stat().st_mode & 0o777 == 0o600
     assert config(home, "list") == (
-        "   name   url                      token file\n"
-        "   local  the server of this home  -\n"
-        "*  a      http://a                 -\n"
-        "   b      https://b.example        /tokens/new\n"
+        "   name   url                      token file   platform project\n"
+        "   local  the server of this home  -            -\n"
+        "*  a      http://a                 -            -\n"
+        "   b      https://b.example        /tokens/new  research\n"
     )
     rows = json.loads(config(home, "list", "--json", "name,current"))
     assert rows[1] == {"name": "a", "current": True}

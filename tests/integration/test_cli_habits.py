@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,7 @@ ANSWERS = {
     "runs compare": "compare_runs",
     "runs hparams": "read_hparams",
     "runs engine-config": "read_engine_config",
+    "runs grafana": "link_to_grafana",
     "runs snapshots": "list_snapshots",
     "runs pause": "pause_run",
     "runs cancel": "cancel_run",
@@ -106,6 +108,9 @@ ANSWERS = {
     "snapshots sweep": "sweep_snapshots",
     "audit verify": "audit",
     "datasets check": "check_dataset",
+    "datasets create": "create_dataset",
+    "datasets list": "list_datasets",
+    "datasets get": "get_dataset",
     "capacity": "capacity",
     "info": "info",
 }
@@ -321,3 +326,10 @@ def test_a_refusal_has_its_hint_on_stderr_whatever_is_wanted_of_the_json(
 
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == "error: there is no run ffff\nhint: list them\n"
+
+
+def test_the_command_line_says_its_version_and_asks_no_service_for_it() -> None:
+    """What anybody types first."""
+    said = here("--version", url="http://127.0.0.1:9")
+
+    assert (said.returncode, said.stdout) == (0, f"trainledger {version('trainledger')}\n")

@@ -219,6 +219,17 @@ def test_a_file_is_written_whole_or_goes_to_stdout(canned: CannedServer, tmp_pat
     assert [each.name for each in tmp_path.iterdir()] == ["metrics.csv"]
 
 
+def test_a_chart_without_a_name_is_of_the_first_field_or_of_the_loss(canned: CannedServer) -> None:
+    """S166: runs metrics RUN --plot is enough."""
+    canned.answer("GET", f"{PATH}/metrics/buckets", {"runId": RUN, "buckets": FALLING})
+
+    alone = here("runs", "metrics", RUN, "--plot", url=canned.url)
+    named = here("runs", "metrics", RUN, "--plot", "--fields", "loss,entropy", url=canned.url)
+
+    assert alone.stdout == named.stdout != ""
+    assert [each.parameters["fields"] for each in canned.requests] == [["loss"], ["loss"]]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -10,6 +10,7 @@ from engine.dispatch.launcher import JobRef, JobState, UnreachableError
 from engine.failures import Exit
 from ledger.events import (
     AttemptClosed,
+    Job,
     PauseFailed,
     PhaseChanged,
     Restored,
@@ -149,7 +150,7 @@ def test_a_dead_runner_is_followed_by_one_that_hands_over_what_it_left(desk: Des
 
     assert [request.ref for request in desk.launcher.submitted] == [JobRef(run_id, 1)] * 2
     assert desk.failure(run_id).reason == "the training job stopped before it finished"
-    assert desk.ledger.attempt(run_id, 1).step == 3
+    assert desk.ledger.head(run_id, Job(1)).step == 3
 
 
 def test_a_restarted_server_adopts_what_it_finds_in_the_ledger(tmp_path: Path) -> None:
@@ -167,8 +168,8 @@ def test_a_restarted_server_adopts_what_it_finds_in_the_ledger(tmp_path: Path) -
     assert after.pool.held(running) == ("cpu:0",)
     assert after.pool.held(waiting) == ("cpu:1",)
     assert {request.token for request in after.launcher.submitted} == {
-        after.dispatcher.token(running, 1),
-        after.dispatcher.token(waiting, 1),
+        after.dispatcher.token(running, Job(1)),
+        after.dispatcher.token(waiting, Job(1)),
     }
     assert after.hear(running, *ledgers.step_lines(3, 3), first=3) == (3, None, False)
 
@@ -225,12 +226,12 @@ def test_a_stale_delivery_changes_nothing(desk: Desk) -> None:
 
 
 def test_a_token_is_good_for_one_attempt_only(desk: Desk) -> None:
-    token = desk.dispatcher.token("00000000000000aa", 1)
+    token = desk.dispatcher.token("00000000000000aa", Job(1))
 
-    assert desk.dispatcher.admits("00000000000000aa", 1, token)
-    assert not desk.dispatcher.admits("00000000000000aa", 2, token)
-    assert not desk.dispatcher.admits("00000000000000ab", 1, token)
-    assert not desk.dispatcher.admits("00000000000000aa", 1, "")
+    assert desk.dispatcher.admits("00000000000000aa", Job(1), token)
+    assert not desk.dispatcher.admits("00000000000000aa", Job(2), token)
+    assert not desk.dispatcher.admits("00000000000000ab", Job(1), token)
+    assert not desk.dispatcher.admits("00000000000000aa", Job(1), "")
 
 
 # -- another attempt -------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def test_a_run_whose_worker_was_killed_goes_on_from_its_newest_snapshot(desk: De
     assert desk.launcher.submitted[-1].ref == JobRef(run_id, 2)
     answer = desk.hear(run_id, *ledgers.step_lines(3, 5), attempt=2)
     assert answer == (3, None, False)
-    assert desk.ledger.attempt(run_id, 2).step == 5
+    assert desk.ledger.head(run_id, Job(2)).step == 5
 
 
 def test_the_second_attempt_cannot_say_again_what_was_restored(desk: Desk) -> None:

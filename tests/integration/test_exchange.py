@@ -21,6 +21,7 @@ from api.settings import Settings
 from engine.dispatch.artifacts import ArtifactStore, SaveError
 from ledger import audit
 from ledger.errors import LedgerError, RefusedError
+from ledger.events import Job
 from ledger.ledger import Ledger
 from ledger.store.recorder import Stored
 from projections.compare import TABLES, _sums
@@ -98,7 +99,7 @@ def told(service: Service) -> dict[str, Any]:
 
 def test_an_imported_ledger_is_equal_to_the_exported_one(tmp_path: Path) -> None:
     """U15: same digests, same positions, same projections, and the files of the snapshots."""
-    with apis.api(tmp_path / "old") as api:
+    with apis.sealing(tmp_path / "old") as api:
         run_id = ended(api)
         folder = unpacked(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
         for name in api.service.followers:
@@ -121,21 +122,21 @@ def test_an_imported_ledger_is_equal_to_the_exported_one(tmp_path: Path) -> None
 
 def test_tokens_work_in_what_is_made_of_a_ledger_as_they_did_in_it(tmp_path: Path) -> None:
     """U15, I24: who may ask is an event like any other; docs/access.md warns of it."""
-    with apis.api(tmp_path / "old") as api:
+    with apis.sealing(tmp_path / "old") as api:
         ana, bob = api.token_for("ana", "reader"), api.token_for("bob", "operator")
         api.post("/v1/tokens/bob:revoke")
         folder = unpacked(fetched(api, "/v1/export"), tmp_path / "export")
 
     offline.import_(settings(tmp_path / "new"), folder)
 
-    with apis.api(tmp_path / "new") as api:
+    with apis.sealing(tmp_path / "new") as api:
         me = apis.strict(api.client.get("/v1/whoami", headers=ana), 200)
         apis.strict(api.client.get("/v1/whoami", headers=bob), 401)
     assert (me["principal"], me["role"]) == ("user/ana", "reader")
 
 
 def test_the_exported_tables_are_of_the_same_position_as_the_events(tmp_path: Path) -> None:
-    with apis.api(tmp_path / "home") as api:
+    with apis.sealing(tmp_path / "home") as api:
         ended(api)
         folder = unpacked(fetched(api, "/v1/export"), tmp_path / "export")
 
@@ -156,7 +157,7 @@ def test_the_exported_tables_are_of_the_same_position_as_the_events(tmp_path: Pa
 
 
 def test_a_damaged_snapshot_is_left_out_of_an_export_and_named(tmp_path: Path) -> None:
-    with apis.api(tmp_path / "home") as api:
+    with apis.sealing(tmp_path / "home") as api:
         run_id = ended(api)
         damaged, whole = api.get(f"/v1/runs/{run_id}/snapshots")["snapshots"]
         path = tmp_path / "home" / "snapshots" / run_id / damaged["snapshotId"] / "files"
@@ -171,7 +172,7 @@ def test_a_damaged_snapshot_is_left_out_of_an_export_and_named(tmp_path: Path) -
 
 
 def test_a_snapshot_of_which_a_part_was_swept_comes_back_as_that_part(tmp_path: Path) -> None:
-    with apis.api(tmp_path / "home") as api:
+    with apis.sealing(tmp_path / "home") as api:
         run_id = api.started(execution={"keepTrainingState": 1})
         api.deliver(run_id, ledgers.step_lines(1, STEPS))
         first = api.save(run_id, 1, line=STEPS + 1)
@@ -193,7 +194,7 @@ def test_a_snapshot_of_which_a_part_was_swept_comes_back_as_that_part(tmp_path: 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
     """An export of a small ledger, with a snapshot."""
-    with apis.api(tmp_path / "old") as api:
+    with apis.sealing(tmp_path / "old") as api:
         ended(api)
         return unpacked(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
 
@@ -258,7 +259,7 @@ def test_nothing_is_imported_while_a_server_works(tmp_path: Path, export: Path) 
 
 
 def test_a_home_whose_server_had_nothing_to_do_is_empty(tmp_path: Path, export: Path) -> None:
-    with apis.api(tmp_path / "new"):
+    with apis.sealing(tmp_path / "new"):
         pass
 
     answer = offline.import_(settings(tmp_path / "new"), export)
@@ -273,7 +274,7 @@ def test_a_home_whose_server_had_nothing_to_do_is_empty(tmp_path: Path, export: 
 
 def test_a_backup_is_made_while_the_server_writes_and_is_of_one_moment(tmp_path: Path) -> None:
     """U14: consistent whatever is written meanwhile, and nobody who writes is held up."""
-    with apis.api(tmp_path / "old") as api:
+    with apis.sealing(tmp_path / "old") as api:
         run_id = ended(api)
         open_run = api.started()
         written, stop = [0], threading.Event()
@@ -282,7 +283,7 @@ def test_a_backup_is_made_while_the_server_writes_and_is_of_one_moment(tmp_path:
             while not stop.is_set():
                 first = written[0] + 1
                 api.service.ledger.record(
-                    open_run, 1, first=first, lines=ledgers.step_lines(first, first + 9)
+                    open_run, Job(1), first=first, lines=ledgers.step_lines(first, first + 9)
                 )
                 written[0] += 10
 
@@ -315,7 +316,7 @@ def test_a_backup_is_made_while_the_server_writes_and_is_of_one_moment(tmp_path:
 
 def test_documents_are_made_anew_after_a_restore(tmp_path: Path) -> None:
     """What was wrong with them is not put back."""
-    with apis.api(tmp_path / "old") as api:
+    with apis.sealing(tmp_path / "old") as api:
         run_id = ended(api)
         record = api.service.documents.get(run_id)
         with api.service._database.write() as connection:
@@ -330,7 +331,7 @@ def test_documents_are_made_anew_after_a_restore(tmp_path: Path) -> None:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    with apis.api(tmp_path / "old") as api:
+    with apis.sealing(tmp_path / "old") as api:
         ended(api)
         (tmp_path / "backup.tar").write_bytes(fetched(api, "/v1/backup"))
     return tmp_path / "backup.tar"
@@ -422,7 +423,7 @@ def test_reading_an_old_ledger_changes_no_byte_of_it(first: Path) -> None:
 
 def test_an_old_ledger_goes_on_with_new_events(first: Path) -> None:
     """And is sealed, from its first event on."""
-    with apis.api(first) as api:
+    with apis.sealing(first) as api:
         run_id = ended(api)
         verdict = api.post("/v1/audit")
         record = api.get(f"/v1/runs/{run_id}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ledger.events import Job
 from ledger.ledger import Ledger
 from ledger.store.sqlite import Database, SQLiteRecorder
 from tests import ledgers
@@ -32,7 +33,7 @@ class Home:
 
     def steps(self, count: int) -> None:
         lines = ledgers.step_lines(self.lines + 1, self.lines + count)
-        self.ledger.record(self.run_id, 1, first=self.lines + 1, lines=lines)
+        self.ledger.record(self.run_id, Job(1), first=self.lines + 1, lines=lines)
         self.lines += count
 
     def follow(self, file: Path | None = None) -> subprocess.Popen[str]:

@@ -79,6 +79,7 @@ def test_the_record_says_where_it_is_from_and_no_cost(product: Importer, tmp_pat
         "estimate": False,
         "deviceKind": None,
         "split": None,
+        "throughput": None,
         "money": None,
     }
     assert {

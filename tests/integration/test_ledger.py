@@ -18,7 +18,7 @@ from ledger.errors import (
     PlanError,
     TokenReusedError,
 )
-from ledger.events import LineRejected, PhaseChanged, StepReported, UnknownEvent
+from ledger.events import Job, LineRejected, PhaseChanged, StepReported, UnknownEvent
 from ledger.ledger import TAIL, Ledger
 from ledger.run import Phase
 from ledger.store.memory import MemoryRecorder
@@ -94,7 +94,7 @@ def test_one_line_is_one_event_and_training_begins_with_the_first_word_of_it(
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
 
-    head = ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 3))
+    head = ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 3))
 
     assert head.lines == 3
     assert ledger.run(run_id).phase is Phase.TRAINING
@@ -108,9 +108,9 @@ def test_a_batch_that_is_sent_again_adds_nothing(recorder: LedgerRecorder) -> No
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
     lines = ledgers.step_lines(1, 6)
-    ledger.record(run_id, 1, first=1, lines=lines[:4])
+    ledger.record(run_id, Job(1), first=1, lines=lines[:4])
 
-    head = ledger.record(run_id, 1, first=2, lines=lines[1:])
+    head = ledger.record(run_id, Job(1), first=2, lines=lines[1:])
 
     assert head.lines == 6
     stored = [each.event for each in ledger.read_run(run_id, 0, 100)]
@@ -121,12 +121,12 @@ def test_a_batch_that_is_sent_again_adds_nothing(recorder: LedgerRecorder) -> No
 def test_a_line_that_was_left_out_or_changed_is_not_accepted(recorder: LedgerRecorder) -> None:
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
-    ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 2))
+    ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 2))
 
     with pytest.raises(GapError, match="line 4 came, but line 3 is the next one") as caught:
-        ledger.record(run_id, 1, first=4, lines=ledgers.step_lines(4, 4))
+        ledger.record(run_id, Job(1), first=4, lines=ledgers.step_lines(4, 4))
     with pytest.raises(GapError, match="line 2 said something else before"):
-        ledger.record(run_id, 1, first=2, lines=ledgers.step_lines(2, 2, loss=7.0))
+        ledger.record(run_id, Job(1), first=2, lines=ledgers.step_lines(2, 2, loss=7.0))
 
     assert caught.value.taken == 2
 
@@ -135,17 +135,17 @@ def test_a_closed_attempt_says_nothing_more(recorder: LedgerRecorder) -> None:
     """C55: the stale attempt gets an error and none of its rows count, even of another process."""
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
-    ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 2))
+    ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 2))
     stale = ledgers.ledger(recorder)
-    stale.record(run_id, 1, first=3, lines=ledgers.step_lines(3, 3))
+    stale.record(run_id, Job(1), first=3, lines=ledgers.step_lines(3, 3))
 
     ledgers.close(ledger, run_id)
     position = ledger.position()
 
     with pytest.raises(FencedError, match="attempt 1 of run"):
-        stale.record(run_id, 1, first=4, lines=ledgers.step_lines(4, 4))
+        stale.record(run_id, Job(1), first=4, lines=ledgers.step_lines(4, 4))
     with pytest.raises(FencedError):
-        ledger.record(run_id, 2, first=1, lines=[])
+        ledger.record(run_id, Job(2), first=1, lines=[])
     assert ledger.position() == position
     assert ledger.open_runs() == []
     assert ledger.run(run_id).phase is Phase.COMPLETED
@@ -156,11 +156,11 @@ def test_a_restarted_ledger_judges_the_next_line_by_the_last_one(recorder: Ledge
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
     stages = [json.dumps({"kind": "stage", "stage": f"saving {n}"}) for n in range(2 * TAIL)]
-    ledger.record(run_id, 1, first=1, lines=[*ledgers.step_lines(1, TAIL + 7), *stages])
+    ledger.record(run_id, Job(1), first=1, lines=[*ledgers.step_lines(1, TAIL + 7), *stages])
 
     again = ledgers.ledger(recorder)
     lines = 3 * TAIL + 7
-    again.record(run_id, 1, first=lines + 1, lines=ledgers.step_lines(TAIL + 7, TAIL + 8))
+    again.record(run_id, Job(1), first=lines + 1, lines=ledgers.step_lines(TAIL + 7, TAIL + 8))
 
     newest = [each.event for each in again.read_run(run_id, again.position() - 2, 10)]
     assert isinstance(newest[0], LineRejected)
@@ -176,7 +176,7 @@ def test_there_is_no_run_of_that_name() -> None:
 def test_the_chain_of_an_untouched_ledger_holds(recorder: LedgerRecorder) -> None:
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
-    ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 20))
+    ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 20))
     ledgers.close(ledger, run_id)
 
     verdict = audit.verify(ledger)
@@ -190,7 +190,7 @@ def tampered(folder: Path, statement: str) -> Ledger:
     database = Database(folder / "ledger.db")
     ledger = ledgers.ledger(SQLiteRecorder(database))
     run_id = ledgers.started(ledger)
-    ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 9))
+    ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 9))
     ledgers.close(ledger, run_id)
     database.close()
     with sqlite3.connect(folder / "ledger.db") as connection:
@@ -289,7 +289,8 @@ def test_every_event_comes_back_as_it_was_written(recorder: LedgerRecorder) -> N
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger)
     measured = '{"a":"NaN","b":"-Infinity","c":1e-320,"d":0.1,"e":123456789012345678}'
-    ledger.record(run_id, 1, first=1, lines=[f'{{"kind":"step","step":1,"measured":{measured}}}'])
+    line = f'{{"kind":"step","step":1,"measured":{measured}}}'
+    ledger.record(run_id, Job(1), first=1, lines=[line])
 
     event = ledger.read_run(run_id, 0, 100)[-1].event
 

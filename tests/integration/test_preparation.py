@@ -292,7 +292,7 @@ def test_the_process_prepares_once_and_then_passes_without_loading_a_library(
 
     assert (code, again) == (0, 0)
     assert tokenizing(lines) == [(0, 9), (9, 9)]
-    assert [line["kind"] for line in later] == ["stage", "dataset", "dataFit"]
+    assert [line["kind"] for line in later] == ["stage", "dataset", "dataFit", "completed"]
 
 
 def test_the_process_refuses_rows_before_any_library_is_loaded(tmp_path: Path) -> None:

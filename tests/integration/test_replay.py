@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ledger.errors import CorruptError
+from ledger.events import Job
 from ledger.store.sqlite import Database, SQLiteRecorder
 from projections import replay
 from projections.compare import differences
@@ -28,7 +29,7 @@ class Home:
         self.ledger = ledgers.ledger(SQLiteRecorder(self._database))
         self.run_id = ledgers.started(self.ledger)
         lines = ledgers.step_lines(1, STEPS)
-        self.ledger.record(self.run_id, 1, first=1, lines=lines)
+        self.ledger.record(self.run_id, Job(1), first=1, lines=lines)
 
     def close(self) -> None:
         self._database.close()

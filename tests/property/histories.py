@@ -16,10 +16,11 @@ from ledger.events import (
     AttemptClosed,
     Event,
     Origin,
+    PreparationClosed,
     Recorded,
     RunSubmitted,
     SnapshotCommitted,
-    attempt_of,
+    job_of,
 )
 from ledger.run import Attempt, Ending, Phase, RunState, Stamp, evolve
 from tests import make
@@ -120,10 +121,10 @@ def branchings(
 def timed(recorded: Recorded, chance: Random) -> Recorded:
     """The event with clocks that are off: a worker's, and that of who saw an attempt last."""
     event, changes = recorded.event, {}
-    is_report = attempt_of(event.originator_id) is not None
+    is_report = job_of(event.originator_id) is not None
     if chance.random() < (0.5 if is_report else 0.1):
         changes["reported_at"] = event.timestamp + timedelta(seconds=chance.uniform(-50, 50))
-    if isinstance(event, AttemptClosed):
+    if isinstance(event, (AttemptClosed, PreparationClosed)):
         changes["last_sign_at"] = event.timestamp + timedelta(seconds=chance.uniform(-50, 10))
     return recorded._replace(event=event.model_copy(update=changes))
 
@@ -136,13 +137,17 @@ def lives(draw: DrawFn, submitted: RunSubmitted, first: Sequence[str] = ()) -> l
     """
     execution = submitted.plan["execution"] | draw(executions)
     plan = submitted.plan | {"execution": execution}
+    if draw(st.integers(0, 2)) == 0:
+        plan |= {"engine": "trl", "execution": execution | {"devices": 2}}
     life = Life(draw, submitted.model_copy(update={"plan": plan}))
     life.decide(lifecycle.wait, because="all devices are taken")
+    while life.state.wants_preparation:
+        life.prepare(must_succeed=bool(first))
     for n in range(draw(st.integers(1 if first else 0, 4))):
-        life.attempt(first if n == 0 else ())
-        life.rest()
         if not life.state.wants_devices:
             break
+        life.attempt(first if n == 0 else ())
+        life.rest()
     if not life.state.has_ended and draw(st.integers(0, 3)) == 0:
         life.decide(lifecycle.request_cancel)
     if not first and draw(st.booleans()):
@@ -175,6 +180,22 @@ class Life:
                 self.told.append(event)
                 self.state = evolve(self.state, event)
 
+    def prepare(self, *, must_succeed: bool) -> None:
+        """A preparation from its opening until it is closed, and what people ask meanwhile."""
+        self.decide(lifecycle.open_preparation, launcher="local", token_sha256="0" * 64)
+        assert self.state.preparation is not None
+        number = self.state.preparation.number
+        said = self._draw(st.lists(st.sampled_from(of_preparations(self._run)), max_size=4))
+        self.told += make.by_preparation(*said, preparation=number)
+        if not must_succeed and self._draw(st.integers(0, 5)) == 0:
+            self.pause()
+        ended = [make.reports_closed(run=self._run)]
+        self.told += make.by_preparation(*ended, preparation=number)
+        how = PAUSED if self.state.pause_requested else LOST
+        self._close(COMPLETED if must_succeed else self._draw(st.just(how) | endings))
+        if self.state.phase is Phase.PAUSED and self._draw(st.booleans()):
+            self.decide(lifecycle.resume)
+
     def attempt(self, first: Sequence[str] = ()) -> None:
         """An attempt from its claim of devices until it is closed; it does ``first`` at least."""
         saved = self.state.saved
@@ -192,12 +213,11 @@ class Life:
                 ACTIONS[kind](self)
         how = PAUSED if self.state.pause_requested else LOST
         self.told.append(make.reports_closed(self.now.number, self._run))
+        self._close(self._draw(st.just(how) | endings))
+
+    def _close(self, how: Ending) -> None:
         self.decide(
-            lifecycle.close_attempt,
-            ending=self._draw(st.just(how) | endings),
-            lines=0,
-            step=self.step,
-            last_sign_at=make.UNTIMED,
+            lifecycle.close_job, ending=how, lines=0, step=self.step, last_sign_at=make.UNTIMED
         )
 
     def rest(self) -> None:
@@ -330,6 +350,16 @@ def others(run: str, attempt: int) -> list[Event]:
         make.hparams({"lr": float("nan")}, attempt, run),
         make.model(5, attempt, run),
         make.restore_checked(5, "within", attempt, run, within=0.5, rng="exact"),
+    ]
+
+
+def of_preparations(run: str) -> list[Event]:
+    """What a preparation may report."""
+    return [
+        make.stage("reading rows", 5, 10, run=run),
+        make.rejected("no JSON", run=run),
+        make.dataset(10, 2, run=run),
+        make.data_fit(run=run, rows=10),
     ]
 
 

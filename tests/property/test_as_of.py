@@ -86,6 +86,32 @@ def test_a_list_of_an_earlier_moment_is_the_one_of_then(
             break
 
 
+@settings(max_examples=40)
+@given(data=st.data(), history=histories() | families())
+def test_snapshots_branches_and_trees_of_an_earlier_moment_are_those_of_then(
+    data: st.DataObject, history: list[Recorded]
+) -> None:
+    """I7, I12, I13, D5: status, pins, holders, states and phases, whatever came later."""
+    made = documents(history, data.draw(split(history)))
+    upto = data.draw(st.integers(1, len(history)))
+    then = documents(history, [history[:upto]])
+
+    for run_id in runs_of(history):
+        assert made.snapshots(run_id, upto) == then.snapshots(run_id)
+        if then.row(run_id) is None:
+            continue
+        assert made.tree(run_id, upto) == then.tree(run_id)
+        assert made.ancestry(run_id, upto) == then.ancestry(run_id)
+        limit, before = data.draw(st.integers(1, 3)), None
+        while page := then.branches(run_id, limit, before):
+            assert made.branches(run_id, limit, before, upto=upto) == page
+            for each in page:
+                token = each["submissionId"]
+                assert made.branch(run_id, token, upto) == then.branch(run_id, token) == each
+            before = page[-1]["position"]
+        assert made.branches(run_id, limit, before, upto=upto) == []
+
+
 @settings(max_examples=20)
 @given(data=st.data(), history=histories())
 def test_milestones_are_the_same_in_any_batching(

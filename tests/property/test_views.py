@@ -154,7 +154,7 @@ def said_of_run(record: dict[str, Any]) -> list[Any]:
 
 def attempt(row: dict[str, Any]) -> list[Any]:
     names = ("attempt", "devices", "launcher", "host", "outcome", "end_class", "code", "reason")
-    more = ("exit_code", "signal", "first_step", "last_step", "device_seconds")
+    more = ("exit_code", "signal", "rank", "first_step", "last_step", "device_seconds")
     began = (row["restored_step"], row["restored_snapshot_id"])
     times = [moment(row[name]) for name in ("opened_at", "closed_at", "released_at")]
     return [*(row[name] for name in (*names, *more)), began, *times]
@@ -162,7 +162,7 @@ def attempt(row: dict[str, Any]) -> list[Any]:
 
 def said_of_attempt(record: dict[str, Any]) -> list[Any]:
     names = ("attempt", "devices", "launcher", "host", "outcome", "endClass", "code", "reason")
-    more = ("exitCode", "signal", "firstStep", "lastStep", "deviceSeconds")
+    more = ("exitCode", "signal", "rank", "firstStep", "lastStep", "deviceSeconds")
     restored = record["restoredFrom"] or {}
     began = (restored.get("step"), restored.get("snapshotId"))
     released = record["lastSignAt"] if record["closedAt"] else None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledger import attempt
-from ledger.attempt import AttemptHead
+from ledger.attempt import JobHead
 from ledger.events import (
     Event,
     LineRejected,
@@ -26,7 +26,7 @@ STREAM = "run/00000000000000aa/a1"
 
 def take(*lines: dict[str, Any] | str) -> list[Event]:
     """The events of these lines, taken one after the other."""
-    head, events = AttemptHead(STREAM), []
+    head, events = JobHead(STREAM), []
     for line in lines:
         text = line if isinstance(line, str) else json.dumps(line)
         events.append(attempt.take(head, text, STAMP))
@@ -156,7 +156,7 @@ def test_the_head_knows_how_the_worker_ended_in_its_own_words() -> None:
     """S66: the refusal's own sentence."""
     (event,) = take({"kind": "refused", "reason": "an example ends with a user message"})
 
-    head = attempt.evolve(AttemptHead(STREAM), event)
+    head = attempt.evolve(JobHead(STREAM), event)
 
     assert isinstance(event, WorkerRefused)
     assert (head.said, head.word) == ("refused", "an example ends with a user message")

@@ -13,6 +13,7 @@ def test_each_device_has_a_line_and_each_waiting_run_says_for_what() -> None:
 
     assert lines[1].split()[:4] == ["cuda:0", HOLDER, "TRAINING", "1"]
     assert lines[2].split()[:2] == ["cuda:1", "free"]
+    assert all(line.endswith("NVIDIA A100-SXM4-40GB") for line in lines[1:3])
     assert lines[3:] == [
         "",
         "1 run waiting, the next one first:",
@@ -26,6 +27,13 @@ def test_columns_go_before_an_id_is_shortened() -> None:
 
     assert HOLDER in text
     assert all(len(line) <= 40 for line in text.splitlines()[:3])
+
+
+def test_a_machine_without_gpus_names_no_models() -> None:
+    devices = [each | {"model": None, "memoryBytes": None} for each in ANSWER["devices"]]
+
+    assert "MODEL" in capacity(ANSWER, width=None).splitlines()[0].upper()
+    assert "MODEL" not in capacity(ANSWER | {"devices": devices}, width=None).upper()
 
 
 def test_a_run_that_nobody_looked_at_waits_for_its_turn() -> None:

@@ -195,6 +195,22 @@ def test_a_restore_says_how_exact_it_was(said: Json | None, line: str) -> None:
     assert attempted(restoredFrom=restored(SAVED_AT_40, 40), restoreCheck=said)[1] == line
 
 
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        ({"signal": 9, "exitCode": None}, "rank 1 of 2 ended first, by signal 9"),
+        ({"signal": None, "exitCode": 70}, "rank 1 of 2 ended first, with exit code 70"),
+    ],
+)
+def test_an_attempt_names_the_rank_that_ended_the_others(
+    facts: dict[str, object], line: str
+) -> None:
+    """I6: the published sentence stays as it is, and this one stands under it."""
+    shown = attempted(reason="it stopped", rank=1, **facts)
+
+    assert shown[1:3] == ["ended: it stopped", line]
+
+
 def test_an_attempt_that_had_nothing_to_go_on_from_says_so() -> None:
     """I6: and what it could not use."""
     damaged = {"snapshotId": SAVED_AT_40, "step": 40, "reason": "the manifest is missing"}

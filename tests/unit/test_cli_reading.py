@@ -10,7 +10,7 @@ from cli.render.chart import HEIGHT, chart, columns
 from cli.render.compare import compared, reported
 from cli.render.engine_config import engine_config
 from cli.render.hparams import hyperparameters
-from cli.render.metrics import bucketed
+from cli.render.metrics import bucketed, metrics
 from tests.cli_server import RUN
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -219,3 +219,28 @@ def test_a_chart_is_as_wide_as_the_terminal_within_reason() -> None:
     assert (columns(80), columns(None), columns(10), columns(1_000)) == (56, 56, 20, 160)
     flat = chart([bucket(5, 5, loss=(1.0, 1.0, 1.0))], "loss", width=80, ascii_only=True)
     assert "*" in flat
+
+
+def test_the_fields_of_a_validation_are_shown_as_they_are_asked_for() -> None:
+    """I20: six sets have each its own names, and no column gives way to another."""
+    rows = [
+        {"step": 7, "dataset": name, "measured": {f"eval_{name}_loss": n, "epoch": 1.0}}
+        for n, name in enumerate(("a", "b"), 1)
+    ]
+    answer = {"steps": [], "validations": rows}
+
+    asked = metrics(answer, fields=["eval_b_loss"], width=30)
+    other = metrics(answer, fields=["grad_norm"], width=80)
+
+    assert [line.split() for line in asked.splitlines()[3:]] == [
+        ["step", "dataset", "eval_b_loss"],
+        ["7", "a", "-"],
+        ["7", "b", "2"],
+    ]
+    assert other.splitlines()[3].split() == [
+        "step",
+        "dataset",
+        "eval_a_loss",
+        "epoch",
+        "eval_b_loss",
+    ]

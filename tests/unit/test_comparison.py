@@ -197,6 +197,31 @@ def test_plans_differ_in_whatever_decides_the_loss(
     assert [(each["field"], each["run"], each["baseline"]) for each in found] == [difference]
 
 
+def test_rows_that_both_have_read_are_compared_by_what_they_say() -> None:
+    """S104, C11: a copy of the file is no other data set."""
+    run = planned(dataset="/a/train.jsonl")._replace(identity="1" * 64)
+    baseline = planned(dataset="/b/copy.jsonl")._replace(identity="1" * 64)
+
+    assert differences(run, baseline) == []
+    assert [each["field"] for each in differences(run, planned(dataset="/b/copy.jsonl"))] == [
+        "dataset"
+    ]
+
+
+def test_a_file_that_was_changed_between_two_runs_is_another_data_set() -> None:
+    """S104: the same path, and other rows."""
+    run = planned(dataset="/a/train.jsonl")._replace(identity="1" * 64)
+    baseline = planned(dataset="/a/train.jsonl")._replace(identity="2" * 64)
+
+    assert differences(run, baseline) == [
+        {
+            "field": "dataset",
+            "run": "/a/train.jsonl (111111111111)",
+            "baseline": "/a/train.jsonl (222222222222)",
+        }
+    ]
+
+
 def test_a_branch_begins_elsewhere() -> None:
     """S104: weights of a snapshot are not those of the base model."""
     branch = planned({"snapshotId": "3f2a", "restore": "weights"})

@@ -91,6 +91,7 @@ def test_until_the_job_ended_the_cost_is_an_estimate_of_training_time_times_devi
         "estimate": True,
         "deviceKind": "gpu",
         "split": split(preparing=10.0, useful=15.0),
+        "throughput": None,
     }
     assert found["attempts"][0]["deviceSeconds"] is None
     assert found["attempts"][0]["cost"] == {
@@ -131,6 +132,7 @@ def test_a_lost_attempt_costs_until_its_last_sign_of_life() -> None:
         "estimate": False,
         "deviceKind": "cpu",
         "split": split(idle=20.0),
+        "throughput": None,
     }
     assert found["attempts"][0]["closedAt"] == "2026-12-01T08:01:40.000Z"
     assert found["attempts"][0]["lastSignAt"] == "2026-12-01T08:00:25.000Z"
@@ -160,6 +162,7 @@ def test_a_run_without_a_job_has_cost_nothing_yet() -> None:
         "estimate": True,
         "deviceKind": None,
         "split": NOTHING,
+        "throughput": None,
     }
 
 

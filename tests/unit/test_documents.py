@@ -403,11 +403,12 @@ def test_peak_memory_is_the_highest_of_each_device() -> None:
 def test_rows_and_how_they_fit_are_told() -> None:
     found = record(
         make.training(),
-        make.dataset(90, 10),
+        make.dataset(90, 10, identity="1" * 64, validation_identity="2" * 64),
         make.data_fit(rows=90, reached=7, lost_end=2, dropped=1, padding_share=0.25),
     )
 
     assert (found["datasetRows"], found["validationRows"]) == (90, 10)
+    assert (found["datasetIdentity"], found["validationIdentity"]) == ("1" * 64, "2" * 64)
     assert found["dataFit"] == {
         "rows": 90,
         "reached": 7,

@@ -131,14 +131,15 @@ def test_an_attempt_says_how_it_ended() -> None:
     """I6: for people, and stable for programs."""
     found = record(
         make.training(),
-        make.lost(1, exit_code=137, signal=9),
+        make.lost(1, exit_code=137, signal=9, rank=1),
         again(0),
         make.phase("TRAINING"),
     )["attempts"]
 
     assert (found[0]["outcome"], found[0]["code"]) == ("failed", "vanished")
     assert (found[0]["endClass"], found[0]["reason"]) == ("infrastructure", "the job was lost")
-    assert (found[0]["exitCode"], found[0]["signal"]) == (137, 9)
+    assert (found[0]["exitCode"], found[0]["signal"], found[0]["rank"]) == (137, 9, 1)
+    assert found[1]["rank"] is None
     assert (found[1]["outcome"], found[1]["code"], found[1]["closedAt"]) == (None, None, None)
 
 

@@ -8,6 +8,7 @@ from eventsourcing.persistence import StoredEvent
 
 from ledger import codec, exchange
 from ledger.errors import CorruptError
+from ledger.events import Job
 from ledger.ledger import Ledger
 from ledger.store.memory import MemoryRecorder
 from tests import ledgers
@@ -17,7 +18,7 @@ def recorded() -> tuple[MemoryRecorder, Ledger]:
     recorder = MemoryRecorder()
     ledger = ledgers.ledger(recorder)
     run_id = ledgers.started(ledger, name='a "state": of ,"state":{} \N{SNOWMAN}\n')
-    ledger.record(run_id, 1, first=1, lines=[*ledgers.step_lines(1, 3, kl=float("nan"))])
+    ledger.record(run_id, Job(1), first=1, lines=[*ledgers.step_lines(1, 3, kl=float("nan"))])
     ledgers.close(ledger, run_id)
     return recorder, ledger
 

@@ -5,12 +5,12 @@ import re
 import pytest
 
 from engine.failures import Exit, Failure, ending
-from ledger.attempt import AttemptHead
+from ledger.attempt import JobHead
 
-SILENT = AttemptHead("run/00000000000000aa/a1")
+SILENT = JobHead("run/00000000000000aa/a1")
 
 
-def reason(seen: Exit, head: AttemptHead = SILENT) -> str:
+def reason(seen: Exit, head: JobHead = SILENT) -> str:
     return ending(head, seen).reason
 
 
@@ -96,6 +96,7 @@ def test_the_published_sentences_are_printed_word_for_word() -> None:
             "the training cluster could not be reached while this run waited for its devices",
         ),
         ("not-started", "this run’s job could not be started on the training cluster"),
+        ("not-prepared", "this run’s rows could not be prepared"),
         ("no-progress", "this run’s job reported no progress within its startup timeout"),
         ("stopped", "the training job was stopped"),
         ("vanished", "the training job stopped before it finished"),

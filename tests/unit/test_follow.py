@@ -144,3 +144,20 @@ def test_a_stopped_follower_lets_its_waiters_go(follower: Follower) -> None:
     waiter.join(PATIENCE)
 
     assert answers == [False]
+
+
+def test_what_comes_while_a_projection_rests_is_one_batch_and_nobody_waits_for_the_rest(
+    history: make.History, projection: Positions
+) -> None:
+    """S45: metrics are never behind what was stored before they are asked for."""
+    follower = Follower(history, projection, rest_seconds=PATIENCE)
+    follower.start()
+    assert follower.wait_for(8, PATIENCE)
+    began = len(projection.batches)
+
+    history.add(make.step(1))
+    history.add(make.step(2))
+
+    assert follower.wait_for(10, PATIENCE / 2)
+    assert projection.batches[began:] == [2]
+    follower.stop()

@@ -10,7 +10,7 @@ from cli.render import memory as shown
 from engine.client import Reporter
 from engine.worker.trl.breakdown import Device, Parts, Sample, breakdown
 from ledger import attempt, reports
-from ledger.attempt import AttemptHead
+from ledger.attempt import JobHead
 from ledger.events import LineRejected, MemoryMeasured
 from ledger.reports import ReportError
 from ledger.run import Stamp
@@ -120,7 +120,7 @@ def test_the_ledger_keeps_a_breakdown_as_it_came(tmp_path: Path) -> None:
     Reporter(tmp_path / "spool").memory({"cuda:0": 4000}, step=3, breakdown=gpu())
     said = (tmp_path / "spool").read_text()
 
-    event = attempt.take(AttemptHead("run/r/a1"), said, Stamp(make.START, "attempt"))
+    event = attempt.take(JobHead("run/r/a1"), said, Stamp(make.START, "attempt"))
 
     assert isinstance(event, MemoryMeasured)
     assert event.breakdown is not None
@@ -135,9 +135,7 @@ def test_parts_that_are_not_the_device_are_rejected_with_both_sums() -> None:
 
     with pytest.raises(ReportError, match="are 8000 bytes, and cuda:0 has 8001"):
         reports.parse(line(breakdown=wrong))
-    event = attempt.take(
-        AttemptHead("run/r/a1"), line(breakdown=wrong), Stamp(make.START, "attempt")
-    )
+    event = attempt.take(JobHead("run/r/a1"), line(breakdown=wrong), Stamp(make.START, "attempt"))
     assert isinstance(event, LineRejected)
 
 
@@ -152,7 +150,7 @@ def said(reserved: int, step: int, attempt_: int = 1) -> MemoryMeasured:
     """A line about a step that reserved so much, as an event."""
     text = line(step=step, breakdown=gpu() | {"reservedBytes": reserved}, peakBytes={"cuda:0": 4})
     stream = make.memory({}, attempt_).originator_id
-    event = attempt.take(AttemptHead(stream), text, Stamp(make.UNTIMED, "attempt"))
+    event = attempt.take(JobHead(stream), text, Stamp(make.UNTIMED, "attempt"))
     assert isinstance(event, MemoryMeasured)
     return event
 

@@ -6,7 +6,7 @@ import pytest
 
 from ledger import audit, codec, signing
 from ledger.errors import LedgerError, RefusedError
-from ledger.events import SEALS, LedgerSealed
+from ledger.events import SEALS, Job, LedgerSealed
 from ledger.ledger import Ledger
 from ledger.seals import Sealer, message
 from ledger.signing import Key
@@ -100,7 +100,7 @@ def test_a_seal_is_due_after_so_many_events() -> None:
     run_id = ledgers.started(ledger)
     sealing = sealer(ledger, every=20)
 
-    ledger.record(run_id, 1, first=1, lines=ledgers.step_lines(1, 50))
+    ledger.record(run_id, Job(1), first=1, lines=ledgers.step_lines(1, 50))
     sealing.work()
 
     assert [each.upto for each in sealed(ledger)] == [20, 40]

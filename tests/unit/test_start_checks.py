@@ -10,7 +10,7 @@ from cli.render.checks import start_checks
 from cli.render.run import detail
 from engine.client import Reporter
 from ledger import attempt, reports
-from ledger.attempt import AttemptHead
+from ledger.attempt import JobHead
 from ledger.events import LineRejected, StartChecked
 from ledger.reports import StartCheckReport
 from ledger.run import Stamp
@@ -66,7 +66,7 @@ def test_a_verdict_follows_from_value_and_limits(
 
 def taken(line: str) -> StartChecked | LineRejected:
     """The event that the line becomes."""
-    event = attempt.take(AttemptHead("run/r/a1"), line, Stamp(make.START, "attempt"))
+    event = attempt.take(JobHead("run/r/a1"), line, Stamp(make.START, "attempt"))
     assert isinstance(event, StartChecked | LineRejected)
     return event
 

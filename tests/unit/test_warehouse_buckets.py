@@ -94,3 +94,28 @@ def test_buckets_are_of_current_steps_between_two(warehouse: Warehouse) -> None:
 
     assert [(each["from"], each["to"]) for each in found] == [(2, 2), (3, 3), (4, 4), (5, 5)]
     assert [each["measured"]["loss"]["mean"] for each in found] == [9.0, 1.0, 1.0, 1.0]
+
+
+def test_fields_that_are_read_together_are_those_that_are_read_alone() -> None:
+    """U7, C34, S86: whatever each update lacks, says in two reports, or lost to a restore."""
+    history = make.History(
+        make.training(),
+        [make.step(n, {"loss": 1 / n} if n % 3 else {"grad_norm": float(n)}) for n in range(1, 20)],
+        make.step(19, {"loss": 5.0, "grad_norm": float("nan"), "entropy": 2.0}),
+        make.restored(step=15, attempt=1),
+        [make.step(n, {"loss": 9.0, "epoch": n / 10}) for n in range(16, 31)],
+    )
+    warehouse = Warehouse(":memory:")
+    warehouse.apply(history.events)
+    fields = ["entropy", "epoch", "grad_norm", "loss"]
+
+    together = reduced(warehouse, make.RUN, fields, buckets=100)
+    alone = {name: reduced(warehouse, make.RUN, [name], buckets=100) for name in fields}
+
+    for name, buckets in alone.items():
+        found = [each for each in together if name in each["measured"]]
+        assert [(each["from"], each["measured"][name]) for each in found] == [
+            (each["from"], each["measured"][name]) for each in buckets
+        ]
+    assert [each["measured"]["loss"]["max"] for each in together[-15:]] == [9.0] * 15
+    warehouse.close()

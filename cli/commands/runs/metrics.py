@@ -107,7 +107,11 @@ def show_metrics(  # noqa: PLR0913, PLR0917 (one for each option)
         ),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Draw a field over the steps.")
+        str | None,
+        typer.Option(
+            metavar="[FIELD]",
+            help="Draw a field over the steps: this, else the first of --fields, else the loss.",
+        ),
     ] = None,
     file: Annotated[
         Path | None,
@@ -122,7 +126,7 @@ def show_metrics(  # noqa: PLR0913, PLR0917 (one for each option)
     if file is not None and output not in _FILES:
         raise CommandError("--file needs -o csv or -o parquet", Exit.USAGE)
     if plot is not None:
-        _plot(client_of(context), asked, plot, output)
+        _plot(client_of(context), asked, plot or _first(asked), output)
     elif buckets is not None:
         _show_buckets(client_of(context), asked, buckets, output)
     elif output in _FILES:
@@ -169,6 +173,12 @@ def _reduced(client: "Client", asked: Asked, buckets: int, fields: list[str]) ->
     parameters: dict[str, Any] = {"from": asked.first, "to": asked.last, "asOf": asked.as_of}
     path = run_path(asked.run_id, "/metrics/buckets")
     return client.get(path, fields=fields or None, buckets=buckets, **parameters)
+
+
+def _first(asked: Asked) -> str:
+    """The first field that is asked for."""
+    named = (name.strip() for text in asked.fields for name in text.split(","))
+    return next((name for name in named if name), FIELDS[0])
 
 
 def _plot(client: "Client", asked: Asked, field: str, output: Format) -> None:

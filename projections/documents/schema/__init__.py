@@ -91,7 +91,9 @@ def _identity() -> Node:
         "baseModel": text("As the plan names it; null: not known, of an import.", null=True),
         "dataset": text("As the plan names it; null: not known, of an import.", null=True),
         "datasetRows": count("Rows read, before anything was dropped.", null=True),
+        "datasetIdentity": text("SHA-256 over the parsed rows, in hexadecimal.", null=True),
         "validationRows": count("Rows that were kept apart.", null=True),
+        "validationIdentity": text("The same of a validation data set.", null=True),
         "stated": rows("Names that the plan set itself.", text("A dotted name.")),
         "submissionId": text("The token that created it."),
     }

@@ -26,6 +26,10 @@ from projections.documents.schema.kinds import (
 def history() -> Node:
     """What came to pass, and with which settings."""
     return {
+        "preparations": rows(
+            "Each job that prepared the rows before devices were claimed, oldest first.",
+            _preparation(),
+        ),
         "attempts": rows("Each job of the run, oldest first.", _attempt()),
         "settings": part(
             "What was asked for, and what an attempt made of it.",
@@ -47,6 +51,41 @@ def history() -> Node:
     }
 
 
+def _preparation() -> Node:
+    return part(
+        "One preparation.",
+        {
+            "preparation": count("Its number in the run, from 1.", least=1),
+            "launcher": text("What started its job."),
+            **_end("process"),
+            **_rejections(),
+            "openedAt": moment("When it was handed over."),
+            "closedAt": moment("When it was over.", null=True),
+            "lastSignAt": moment("When it was last known to be alive."),
+            "hostSeconds": amount("Seconds of a host, without devices, from then to that moment."),
+        },
+    )
+
+
+def _end(of: str) -> Node:
+    """How a job ended."""
+    return {
+        "outcome": one_of("How it ended.", get_args(Outcome), null=True),
+        "code": text("Why it ended: stable, for programs.", null=True),
+        "reason": text("The same as a sentence.", null=True),
+        "endClass": one_of("Who can do something about it.", get_args(EndClass), null=True),
+        "exitCode": of_type("integer", f"Of its {of}, where it was seen.", null=True),
+        "signal": count(f"That ended its {of}, where it was seen.", null=True),
+    }
+
+
+def _rejections() -> Node:
+    return {
+        "rejectedLines": count("Lines of its spool that were no reports."),
+        "rejections": rows("Why, the first of them.", text("A sentence.")),
+    }
+
+
 def _attempt() -> Node:
     taken_back = {
         "fromStep": count("First of them."),
@@ -60,18 +99,13 @@ def _attempt() -> Node:
             "devices": rows("Devices that it claimed.", text("A name.")),
             "launcher": text("What started its job."),
             "host": text("Where its job began to work.", null=True),
-            "outcome": one_of("How it ended.", get_args(Outcome), null=True),
-            "code": text("Why it ended: stable, for programs.", null=True),
-            "reason": text("The same as a sentence.", null=True),
-            "endClass": one_of("Who can do something about it.", get_args(EndClass), null=True),
-            "exitCode": of_type("integer", "Of its worker, where it was seen.", null=True),
-            "signal": count("That ended its worker, where it was seen.", null=True),
+            **_end("worker"),
+            "rank": count("Of several of its worker's, the one that ended the others.", null=True),
             "firstStep": count("First update that it reported.", null=True),
             "lastStep": count("Newest update that it reported.", null=True),
             "highestStep": count("Highest update that it reported.", null=True),
             "superseded": part("What a later restore took back.", taken_back, null=True),
-            "rejectedLines": count("Lines of its spool that were no reports."),
-            "rejections": rows("Why, the first of them.", text("A sentence.")),
+            **_rejections(),
             "failedSaves": count("Snapshots that could not be made."),
             "saveFailures": rows("Why, the newest of them.", text("A sentence.")),
             "restoredFrom": _restored_from(),

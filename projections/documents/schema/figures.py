@@ -148,8 +148,14 @@ def cost(*, of_run: bool) -> Node:
         "estimate": flag("Whether it will still grow."),
         "perAttempt": rows("Of each attempt.", part("One attempt.", priced)),
     }
+    pace = {
+        "attempt": count("Whose updates they are, the newest one's.", least=1),
+        "tokensPerSecond": amount("On all its devices together."),
+        "tokensPerSecondPerDevice": amount("The same, divided by their number."),
+    }
     members |= {
         "deviceKind": one_of("Of the devices.", ("cpu", "gpu"), null=True),
+        "throughput": part("How fast it trains; null: not measured.", pace, null=True),
         "money": part("Price of it; null: not known.", money, null=True),
     }
     return part("Device time of all attempts, and what it cost.", members)
