@@ -24,7 +24,7 @@ demo: $(STAMP) $(MODEL)/config.json
 
 # Tests of one file share what they set up, so a file stays with one process.
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # Random histories with killed workers and servers: 200 with the scripted trainer, 10 with a small
 # model; 50 branches whose server dies; then SmolLM2, killed in its second epoch and branched,

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cli.main import main
+from tests import inside
 
 ROOT = Path(__file__).parent.parent
 RUN = "0123456789abcdef"
@@ -194,22 +193,8 @@ def command(*arguments: str) -> list[str]:
 def here(
     *arguments: str, url: str | None, stdin: str = "", **more: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the CLI in this process, ten times as fast; pipes and signals need a real one."""
-    streams = {name: TextIOWrapper(BytesIO(), encoding="utf-8") for name in ("stdout", "stderr")}
-    streams["stdin"] = TextIOWrapper(BytesIO(stdin.encode()), encoding="utf-8")
-    kept = {name: getattr(sys, name) for name in streams}
-    variables = dict(os.environ)
-    try:
-        os.environ.clear()
-        os.environ.update(environment(url, **more))
-        vars(sys).update(streams)
-        code = main(arguments)
-    finally:
-        vars(sys).update(kept)
-        os.environ.clear()
-        os.environ.update(variables)
-    out, err = (streams[name].buffer.getvalue().decode() for name in ("stdout", "stderr"))
-    return subprocess.CompletedProcess(arguments, code, out, err)
+    """Run the CLI in this process."""
+    return inside.run(arguments, environment(url, **more), stdin)
 
 
 def trainledger(
