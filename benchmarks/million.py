@@ -1,17 +1,23 @@
-"""A run of a million steps, written into a ledger without a worker: as fast as lines are taken."""
+"""A run of a million steps, written into a ledger without a worker: as fast as lines are taken.
+
+It is sealed as a server would have done, which what checks the ledger makes use of.
+"""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from api.settings import Settings
 from benchmarks.steps import measured
 from ledger import lifecycle
 from ledger.events import Event, Job
 from ledger.ledger import Ledger
 from ledger.run import Ending, RunState, Stamp
+from ledger.seals import Sealer
 from ledger.store.sqlite import Database, SQLiteRecorder
 
 DELIVERY = 5_000  # lines that are stored at once
@@ -26,7 +32,9 @@ def write(path: Path, steps: int) -> str:
         ledger = Ledger(
             SQLiteRecorder(database), clock=lambda: BEGIN + timedelta(seconds=next(seconds))
         )
-        return _train(ledger, steps)
+        run_id = _train(ledger, steps)
+        _seal(ledger)
+        return run_id
 
 
 def _train(ledger: Ledger, steps: int) -> str:
@@ -42,6 +50,18 @@ def _train(ledger: Ledger, steps: int) -> str:
         run_id, ending=WHOLE, last_sign_at=BEGIN + timedelta(seconds=first), principal="benchmark"
     )
     return run_id
+
+
+def _seal(ledger: Ledger) -> None:
+    """Seal what there is, as a server does that finds it."""
+    settings = Settings.model_fields
+    Sealer(
+        ledger,
+        every_events=settings["seal_events"].default,
+        every_seconds=60 * settings["seal_minutes"].default,
+        monotonic=time.monotonic,
+        key=lambda: None,
+    ).work()
 
 
 def _open(state: RunState, now: Stamp) -> list[Event]:
