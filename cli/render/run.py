@@ -1,5 +1,6 @@
 """The detail of a run in three parts, State, Results and Cost, and Settings where asked for."""
 
+import re
 from collections.abc import Iterator
 
 from cli.render.annotations import labels
@@ -9,6 +10,9 @@ from cli.render.part import Field, part
 from cli.render.settings import settings
 from cli.render.text import count, counted, duration, moment, number, percent, plain, short, size
 from cli.wire import Json
+
+# A data set of the catalogue: of its identity, as much as tells it from others.
+_PINNED = re.compile(r"(dataset:(?:.*@)?[0-9a-f]{12})[0-9a-f]{52}")
 
 
 def detail(
@@ -67,7 +71,10 @@ def _dataset(record: Json) -> str:
     notes = [counted(rows, "row")] if rows is not None else []
     if kept:
         notes.append(f"{count(kept)} for validation")
-    return plain(record["dataset"] or "not known") + (f" ({', '.join(notes)})" if notes else "")
+    name = record["dataset"] or "not known"
+    pinned = _PINNED.fullmatch(name)
+    name = pinned[1] if pinned else name
+    return plain(name) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _origin(record: Json) -> str:

@@ -263,6 +263,21 @@ def test_the_id_and_the_paths_stay_whole_at_every_width(width: int | None) -> No
     assert "/home/x/.trainledger/attempts/0123456789abcdef/a1/output/model" in shown
 
 
+@pytest.mark.parametrize(
+    ("dataset", "shown"),
+    [
+        (f"dataset:support@{'39' * 32}", "dataset:support@393939393939"),
+        (f"dataset:{'39' * 32}", "dataset:393939393939"),
+        (f"/data/{'39' * 32}", f"/data/{'39' * 32}"),
+    ],
+)
+def test_a_data_set_of_the_catalogue_is_shown_as_commands_take_it(dataset: str, shown: str) -> None:
+    """S7, I14: its identity as short as others are; a file is shown whole."""
+    assert f"  Dataset           {shown} (1,200 rows, 120 for validation)\n" in text(
+        None, dataset=dataset
+    )
+
+
 def test_a_hostile_name_cannot_write_a_line_of_its_own() -> None:
     """U19: newlines and escapes in a label are shown as characters."""
     shown = text(name="x\n  Phase             COMPLETED\x1b[2J", description="\u202egnp")
