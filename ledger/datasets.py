@@ -4,21 +4,18 @@ The identity is a digest over the parsed rows (``engine/prepare/rows.py``), so a
 the ends of lines or the order of keys make no other data set. The rows themselves lie in the home.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ledger import references
-from ledger.errors import LedgerError, NoDatasetError, RefusedError
+from ledger import ids, names, references
+from ledger.errors import NoDatasetError
 from ledger.events import DATASETS, DatasetCreated, DatasetNamed, Event, RowForm
 from ledger.ledger import Ledger
 from ledger.references import MARK, Reference
 from ledger.register import Register, Told
 from ledger.run import Stamp
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Datasets:
 
         Raises:
             NoDatasetError: there is none.
-            RefusedError: several identities begin so.
+            AmbiguousIdError: several identities begin so.
         """
         return _found(self._register.known, _reference(text))
 
@@ -124,19 +121,15 @@ class Datasets:
         Raises:
             LedgerError: it cannot.
         """
-        if name is not None and (not NAME.fullmatch(name) or references.is_beginning(name)):
-            raise LedgerError(
-                f"{name[:80]!r} cannot be the name of a data set",
-                "a name has 1 to 100 letters, digits, dots, dashes and underscores, begins with a "
-                "letter or a digit, and is not what identities look like (8 or more hexadecimal "
-                "digits)",
-            )
+        if name is not None:
+            looks = "identities look like (8 or more hexadecimal digits)"
+            names.check(name, "a data set", is_id=references.is_beginning, ids=looks)
 
     def pinned(self, document: Any) -> Any:
         """A plan, or a part of one, in which each data set of the catalogue is named for ever.
 
         Raises:
-            NoDatasetError, RefusedError: as ``find`` says.
+            NoDatasetError, AmbiguousIdError: as ``find`` says.
         """
         if not isinstance(document, dict):
             return document
@@ -182,17 +175,10 @@ def _reference(text: str) -> Reference:
 
 
 def _found(known: Catalogue, reference: Reference) -> Dataset:
-    identity = reference.identity or known.names().get(reference.name or "")
-    found = [each for each in known.datasets.values() if identity and _begins(each, identity)]
-    if len(found) > 1:
-        raise RefusedError(
-            f"the identities of {len(found)} data sets begin with {identity}", "state more digits"
-        )
-    if not found:
+    begin = reference.identity or known.names().get(reference.name or "")
+    found = [each for each in known.datasets if begin is not None and each.startswith(begin)]
+    identity = ids.only(begin or "", found, "data sets")
+    if identity is None:
         said = str(reference).removeprefix(MARK)
         raise NoDatasetError(f"there is no data set {said[:80]!r}", NoDatasetError.HINT)
-    return found[0]
-
-
-def _begins(dataset: Dataset, identity: str) -> bool:
-    return dataset.identity.startswith(identity)
+    return known.datasets[identity]

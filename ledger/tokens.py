@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
-from ledger.errors import LedgerError, NameTakenError, NoTokenError
+from ledger import names
+from ledger.errors import NameTakenError, NoTokenError
 from ledger.events import TOKENS, Event, RoleName, TokenCreated, TokenRevoked
 from ledger.ledger import Ledger
 from ledger.register import Register, Told
@@ -22,7 +23,6 @@ from ledger.run import Stamp
 
 ROLES: tuple[RoleName, ...] = get_args(RoleName)  # each may do what those before it may
 MARK = "tlk_"  # how a token begins, so that whoever finds one in a file knows what it is
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ID = re.compile(r"[0-9a-f]{8}")
 
 Status = Literal["active", "expired", "revoked"]
@@ -93,7 +93,7 @@ class Tokens:
             LedgerError: this cannot be a name.
             NameTakenError: a token of this name counts already.
         """
-        _check_name(name)
+        names.check(name, "a token", is_id=ID.fullmatch, ids="ids look like (8 hexadecimal digits)")
         secret = MARK + secrets.token_urlsafe(32)
         digest = _digest(secret)
 
@@ -171,15 +171,6 @@ def _named(known: Sequence[Token], which: str) -> Token:
         if which in (token.token_id, token.name):
             return token
     raise NoTokenError(f"there is no token {which[:80]!r}", NoTokenError.HINT)
-
-
-def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name) or ID.fullmatch(name):
-        raise LedgerError(
-            f"{name[:80]!r} cannot be the name of a token",
-            "a name has 1 to 100 letters, digits, dots, dashes and underscores, begins with a "
-            "letter or a digit, and is not what ids look like (8 hexadecimal digits)",
-        )
 
 
 def _check_free(known: Sequence[Token], name: str, now: datetime) -> None:

@@ -880,7 +880,7 @@ ROUTES = {
         "200",
         DATASET
         | {"namings": [{"name": "support", "at": "2026-11-29T17:40:02.000Z", "by": "user/ana"}]},
-        ("dataset-not-found",),
+        ("dataset-not-found", "ambiguous-id"),
         "`namings` has every time that a name was given to it, whatever the name means now.",
     ),
     "create_token": Route(

@@ -132,6 +132,20 @@ def test_a_data_set_that_there_is_not_is_not_found(api: Api, which: str) -> None
     assert problem["detail"] == f"there is no data set {which!r}"
 
 
+def test_digits_that_two_identities_begin_with_name_both(api: Api) -> None:
+    """I14: more of them are wanted, as of any id."""
+    both = ["7" * 10 + digit * 54 for digit in "ab"]
+    for identity in both:
+        facts = {"identity": identity, "form": "chat", "rows": 1, "sizeBytes": 9}
+        api.service.datasets.create(facts, name=None, principal="user/ana")
+
+    problem = api.get(f"{PATH}/{'7' * 10}", 409)
+
+    assert problem["type"] == "/problems/ambiguous-id"
+    assert problem["candidates"] == both
+    assert api.get(f"{PATH}/{'7' * 10}b")["identity"] == both[1]
+
+
 # -- runs ------------------------------------------------------------------------------------------
 
 
