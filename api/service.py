@@ -307,6 +307,14 @@ class Service:
         if not is_current or not self.publisher.wait_for(position, PUBLISH_SECONDS):
             raise ProblemError(NOT_READY, "the newest events cannot be published just now")
 
+    def publish_ends(self) -> None:
+        """Have the copy for analysts hold every run that has ended, if that can be had in time.
+
+        Whoever waited for a run and then asks would else find the moment before its end.
+        """
+        self.catch_up("warehouse", self.ledger.position())
+        self.publisher.wait_for_ends(PUBLISH_SECONDS)
+
     def copy(self) -> dict[str, Any]:
         """Where the copy for analysts is, how far it goes, and what a query of it may have."""
         path = self.queries.path

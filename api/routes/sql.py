@@ -71,8 +71,8 @@ async def run_query(
 ) -> Response:
     """Answer a query. It is killed when it takes too long, and when nobody waits for it."""
     service = service_of(request)
-    if body.fresh or not service.queries.path.exists():
-        await run_in_threadpool(service.publish)
+    is_new = body.fresh or not service.queries.path.exists()
+    await run_in_threadpool(service.publish if is_new else service.publish_ends)
     form = _form(accept)
     asked = service.queries.ask(Question(body.query, form, body.limit))
     answer = await _answered(asked, request)

@@ -48,25 +48,34 @@ class Publisher:
         return self._published
 
     def wait_for(self, position: int, timeout: float) -> bool:
-        """Have everything up to ``position`` published at once; False: not in time."""
+        """Have everything up to ``position`` published at once; False: it could not be."""
         with self._moved:
             self._wanted = max(self._wanted, position)
             self._moved.notify_all()
-            return self._moved.wait_for(lambda: self._published >= position, timeout)
+            self._moved.wait_for(
+                lambda: self._published >= position or self._wanted < position, timeout
+            )
+            return self._published >= position
+
+    def wait_for_ends(self, timeout: float) -> bool:
+        """Have the end of every run published that the warehouse holds; False: not in time."""
+        return self.wait_for(self._warehouse.newest_end, timeout)
 
     def _keep(self) -> None:
-        ended, due = -1, 0.0
+        due = 0.0
         while not self._stopping.is_set():
             with self._moved:
                 self._moved.wait_for(self._is_urgent, LOOK_SECONDS)
-            position, runs_ended = self._warehouse.position(), self._warehouse.runs_ended
             began = time.monotonic()
-            is_due = began >= due or runs_ended != ended or self._is_urgent()
-            if position == self._published or not is_due:
+            is_due = began >= due or self._has_end() or self._is_urgent()
+            if self._warehouse.position() == self._published or not is_due:
                 continue
             self._publish()
-            ended = runs_ended
             due = time.monotonic() + max(PAUSE_SECONDS, SHARE * (time.monotonic() - began))
+
+    def _has_end(self) -> bool:
+        """Whether a run has ended since the newest copy; a copy that fails waits for its turn."""
+        return self.failure is None and self._published < self._warehouse.newest_end
 
     def _is_urgent(self) -> bool:
         """Whether somebody waits for what the warehouse holds by now, or we are to stop."""
@@ -77,8 +86,10 @@ class Publisher:
         try:
             published = publish(self._warehouse, self._path)
         except (duckdb.Error, OSError, subprocess.CalledProcessError) as error:
-            self.failure = error  # info shows it; the next round tries again
-            self._wanted = -1  # and nobody waits for that
+            self.failure = error  # info shows it; a later round tries again
+            with self._moved:
+                self._wanted = -1  # and nobody waits for that
+                self._moved.notify_all()
             return
         self.failure = None
         with self._moved:

@@ -46,7 +46,7 @@ class Warehouse:
             InUseError: another process owns it.
         """
         self._path = path
-        self.runs_ended = 0  # applied by this process
+        self.newest_end = 0  # position of the newest end of a run that this process applied
         self._applying = threading.Lock()
         self._gate = threading.Condition()
         self._readers = 0
@@ -81,7 +81,8 @@ class Warehouse:
                     self._revive()
                 raise
             self._position = new[-1].position
-            self.runs_ended += sum(type(each.event) in ENDS for each in new)
+            ends = (each.position for each in reversed(new) if type(each.event) in ENDS)
+            self.newest_end = next(ends, self.newest_end)
             self._died = False
             self._clock.trim()
 

@@ -154,6 +154,19 @@ def test_what_is_fresh_has_everything_that_was_recorded_before(tmp_path: Path) -
         assert Path(published["path"]) == tmp_path / "analytics.duckdb"
 
 
+def test_a_run_that_has_ended_is_in_the_next_answer(tmp_path: Path) -> None:
+    """C55: a script that waits for a run and then asks finds its end, without `fresh`."""
+    query = "SELECT count(*) FILTER (phase = 'CANCELLED') AS n FROM runs"
+    with apis.api(tmp_path) as api:
+        ended = []
+        for _ in range(5):
+            run_id = ledgers.submit(api.service.ledger)
+            api.post(f"/v1/runs/{run_id}:cancel", status=202)
+            ended.append(api.post("/v1/sql", {"query": query})["rows"][0]["n"])
+
+    assert ended == [1, 2, 3, 4, 5]
+
+
 def test_a_client_that_leaves_takes_its_query_along(tmp_path: Path) -> None:
     """Ctrl-C kills the query."""
     with apis.listening(tmp_path, sql_seconds=60, sql_workers=1) as api:

@@ -119,8 +119,26 @@ def test_a_copy_that_cannot_be_made_is_a_failure_that_info_shows(
     publisher.start()
     warehouse.apply(make.recorded(make.submitted()))
 
-    is_published = publisher.wait_for(1, timeout=0.5)
+    is_published = publisher.wait_for(1, timeout=600)  # nobody waits for a copy that has failed
 
-    eventually(lambda: publisher.failure is not None)
     publisher.stop()
     assert not is_published
+    assert publisher.failure is not None
+
+
+def test_only_the_end_of_a_run_is_waited_for(warehouse: Warehouse, tmp_path: Path) -> None:
+    """What a query does before it reads the copy: steps may be missing there, ends never."""
+    copy = tmp_path / "analytics.duckdb"
+    publisher = Publisher(warehouse, copy)
+    publisher.start()
+    history = make.recorded(make.submitted(), make.steps(to=3))
+    warehouse.apply(history[:1])
+    assert publisher.wait_for(1, timeout=20)
+
+    warehouse.apply(history)
+    assert publisher.wait_for_ends(timeout=0)
+    warehouse.apply(make.recorded(make.completed(), after=history))
+    assert publisher.wait_for_ends(timeout=20)
+
+    publisher.stop()
+    assert counted(copy) == (3, 5)
