@@ -26,6 +26,7 @@ class Exit(NamedTuple):
     oom_killed: bool | None = None  # by the operating system, for want of host memory
     seen: bool = True  # False: the runner itself was gone when it happened
     rank: int | None = None  # of several, the one that ended the others
+    hung: bool = False  # it kept the others waiting until they gave up
 
 
 _LATER = "Submit the run again later. If it fails the same way, quote the run ID to your operator."
@@ -93,6 +94,13 @@ class Failure(Enum):
         "this run’s job reported no progress within its startup timeout",
         _LATER,
     )
+    RANK_HUNG = (
+        "rank-hung",
+        "infrastructure",
+        "a rank of the training job kept the others waiting for too long",
+        "Start the run again. If the rank was not stuck but slow, have your operator raise the "
+        "server’s setting rank_seconds.",
+    )
     STOPPED = (
         "stopped",
         "stopped",
@@ -124,7 +132,7 @@ class Failure(Enum):
             "failed",
             self.end_class,
             self.code,
-            self.sentence,
+            self._reason(seen.rank),
             self.advice,
             exit_code=seen.code,
             signal=seen.signal,
@@ -132,8 +140,22 @@ class Failure(Enum):
             rank=seen.rank,
         )
 
+    def _reason(self, rank: int | None) -> str:
+        """The sentence, with the number of the rank that it is about, if that is known."""
+        if self is Failure.RANK_HUNG and rank is not None:
+            return self.sentence.replace("a rank", f"rank {rank}", 1)
+        return self.sentence
 
-_PASSING = frozenset({Failure.NOT_STARTED, Failure.NOT_PREPARED, Failure.STOPPED, Failure.VANISHED})
+
+_PASSING = frozenset(
+    {
+        Failure.NOT_STARTED,
+        Failure.NOT_PREPARED,
+        Failure.RANK_HUNG,
+        Failure.STOPPED,
+        Failure.VANISHED,
+    }
+)
 _OF_TRAINING = frozenset({Failure.STOPPED, Failure.VANISHED, Failure.UNKNOWN})
 _DONE = "everything that the plan asked for is done"
 REFUSAL_ADVICE = "Correct the input that the refusal names, then submit the run again."
@@ -176,6 +198,8 @@ def _failure(head: JobHead, seen: Exit) -> Failure:
         return _CAUSES.get(head.word, Failure.UNKNOWN)
     if seen.oom_killed:  # only the kernel's own count is proof; a SIGKILL alone is not
         return Failure.HOST_MEMORY
+    if seen.hung:
+        return Failure.RANK_HUNG
     if seen.signal == signal.SIGTERM or seen.code == STOPPED_EXIT:
         return Failure.STOPPED
     if not seen.seen or seen.signal == signal.SIGKILL or seen.code == 0:

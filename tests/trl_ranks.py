@@ -9,11 +9,13 @@ import gc
 import json
 import multiprocessing
 import os
+import signal
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from engine.client import Reporter
 from engine.errors import StoppedError
@@ -25,6 +27,8 @@ from tests.trl_runs import Line, Request, said
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 120.0
+
+Wish = Request | Literal["stand still"]
 
 Rows = dict[int, list[list[int]]]  # by update: the tokens of each row that went into it, sorted
 
@@ -70,26 +74,35 @@ def train_ranks(
     document: dict[str, Any],
     *,
     snapshot: Path | None = None,
-    asking: tuple[int, Request, int] | None = None,
+    asking: tuple[int, Wish, int] | None = None,
+    patience: float = PATIENCE_SECONDS,
+    before_save: Callable[[float], None] | None = None,
 ) -> Trained:
     """Train on as many ranks as the plan has devices.
 
     With a ``snapshot``, go on from there. ``asking``: which rank is asked for what, once rank 0 has
-    reported which update.
+    reported which update; one that is to stand still is killed once the others have ended.
+    ``patience``: seconds that the ranks wait for each other. ``before_save``: what rank 0 does
+    before it writes a snapshot.
     """
     folder.mkdir(exist_ok=True)
     count = document["execution"].get("devices", 1)
     context = processes()
     ranks = [
         context.Process(  # type: ignore[attr-defined]
-            target=_rank, args=(folder, document, rank, count, snapshot, asking)
+            target=_rank,
+            args=(folder, document, (rank, count, patience), snapshot, asking, before_save),
         )
         for rank in range(count)
     ]
     for each in ranks:
         each.start()
-    for each in ranks:
+    still = asking[0] if asking is not None and asking[1] == "stand still" else None
+    for each in [each for rank, each in enumerate(ranks) if rank != still]:
         each.join(PATIENCE_SECONDS)
+    if still is not None:
+        ranks[still].kill()
+        ranks[still].join()
     lines = [said(folder / f"rank{rank}.jsonl") for rank in range(count)]
     rows: Rows = {}
     for rank in range(count):
@@ -108,46 +121,76 @@ def train_ranks(
 def _rank(
     folder: Path,
     document: dict[str, Any],
-    rank: int,
-    count: int,
+    place: tuple[int, int, float],
     snapshot: Path | None,
-    asking: tuple[int, Request, int] | None,
+    asking: tuple[int, Wish, int] | None,
+    before_save: Callable[[float], None] | None,
 ) -> None:
     """One rank, in a process of its own."""
+    rank, count, patience = place
     gc.freeze()  # what the libraries left is looked through once, and not copied for it
+    met_at = folder / "rendezvous"
     named = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    named |= {"TRAINLEDGER_RENDEZVOUS": met_at}
     if count > 1:
         os.environ.update({name: str(value) for name, value in named.items()})
     os.environ.update({"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
     import_module("torch").set_num_threads(1)
     parsed = plan.parse(document)
     reporter = Reporter(folder / f"rank{rank}.jsonl")
-    place = import_module("engine.worker.trl.settings").Place(rank, count, folder / "rendezvous")
+    placed = import_module("engine.worker.trl.settings").Place(rank, count, met_at, patience)
     means = Means(reporter, cache=None, go_on=lambda: None)
     data = prepare(parsed, means) if rank == 0 else None
-    ranks = import_module("engine.worker.trl.ranks").Ranks(place)
+    ranks = import_module("engine.worker.trl.ranks").Ranks(placed)
     _record_rows(folder / f"rows{rank}.jsonl")
-    with contextlib.suppress(StoppedError):
-        import_module("engine.worker.trl.sft").train(
-            parsed,
-            import_module("engine.worker.trl.__main__").share(data, ranks),
-            reporter,
-            output=folder,
-            requests=_asked(folder, rank, asking),
-            start=None if snapshot is None else Start(snapshot, "resume"),
-            ranks=ranks,
-        )
-    ranks.part()
+    if before_save is not None:
+        _do_before_saving(lambda: before_save(patience))
+    frame = import_module("engine.worker.trl.__main__")
+    try:
+        with contextlib.suppress(StoppedError):
+            import_module("engine.worker.trl.sft").train(
+                parsed,
+                frame.share(data, ranks),
+                reporter,
+                output=folder,
+                requests=_asked(folder, rank, asking),
+                start=None if snapshot is None else Start(snapshot, "resume"),
+                ranks=ranks,
+            )
+        ranks.part()
+    except RuntimeError as error:
+        traceback.print_exception(error)
+        os._exit(frame.fail(reporter, error))  # as the worker, which no library holds up
 
 
 def _asked(
-    folder: Path, rank: int, asking: tuple[int, Request, int] | None
+    folder: Path, rank: int, asking: tuple[int, Wish, int] | None
 ) -> Callable[[], Request | None]:
     spool = folder / "rank0.jsonl"
     if asking is None or asking[0] != rank:
         return lambda: None
-    _, request, step = asking
-    return lambda: request if f'"step":{step},"stepSeconds"' in spool.read_text() else None
+    _, wish, step = asking
+
+    def asked() -> Request | None:
+        if f'"step":{step},"stepSeconds"' not in spool.read_text():
+            return None
+        if wish == "stand still":
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return None
+        return wish
+
+    return asked
+
+
+def _do_before_saving(work: Callable[[], None]) -> None:
+    saver = import_module("engine.worker.trl.saving").Saver
+    write = saver._write
+
+    def _write(self: Any, *args: Any) -> Any:
+        work()
+        return write(self, *args)
+
+    saver._write = _write
 
 
 def _record_rows(path: Path) -> None:

@@ -5,22 +5,22 @@ open is adopted, and a launch that was half done is done again (launching is ide
 an attempt at a run, or a preparation of its rows, which holds no devices.
 """
 
-import hashlib
-import hmac
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from engine.dispatch.job_tokens import JobTokens
 from engine.dispatch.keeper import Keeper, Start
 from engine.dispatch.launcher import JobRef, JobState, Launcher, LaunchRequest, UnreachableError
 from engine.dispatch.pacing import is_due
 from engine.dispatch.pool import DevicePool
 from engine.dispatch.preparing import Preparing
-from engine.dispatch.rounds import each_of
+from engine.dispatch.pressing import Pressing, asked, request
+from engine.dispatch.rounds import TICK_SECONDS, Rounds, each_of
 from engine.dispatch.watch import Verdict, Watch
-from engine.failures import Exit, Failure, Request, ending
+from engine.failures import Exit, Failure, ending
 from ledger import lifecycle
 from ledger.attempt import JobHead
 from ledger.errors import FencedError, RefusedError
@@ -29,9 +29,8 @@ from ledger.ledger import Ledger
 from ledger.run import Attempt, Ending, Phase, Preparation, RunState
 
 PRINCIPAL = "dispatch"
-TICK_SECONDS = 0.2
 SOON_SECONDS = 0.01  # until the next look at a run whose snapshot is being readied
-CANCEL_SLACK_SECONDS = 10.0  # beyond the worker's grace, until the launcher is asked to end it
+REST_SECONDS = 0.02  # between rounds: a training run brings one about with every batch
 
 OpenJob = Attempt | Preparation
 
@@ -74,47 +73,24 @@ class Dispatcher:
         self._preparing = Preparing(
             ledger, at_once=preparations, launcher=launcher.name, principal=PRINCIPAL
         )
-        self._secret = secret
+        self.tokens = JobTokens(ledger, secret)
+        self.rounds = Rounds(
+            "dispatch", ledger, self.work, patience=self._patience, rest_seconds=REST_SECONDS
+        )
         self._clock = clock
         self._monotonic = monotonic
         self._watches: dict[str, Watch] = {}
-        self._presses: dict[str, float] = {}  # run: when its job was asked to end
+        self._pressing = Pressing(launcher)
         self._readies = False  # whether the keeper readies a run
         self._someone_waits = False  # for devices, so that whoever came later waits behind it
         self._jobs: dict[JobRef, JobState] = {}  # as they were seen last, and not yet acted upon
         self._observed = -TICK_SECONDS  # when that was
         self._lock = threading.RLock()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="dispatch", daemon=True)
-        self.failure: Exception | None = None  # what the newest round died of, if it did
 
-    # -- the loop
+    # -- rounds
 
-    def start(self) -> None:
-        """Begin to work on what has not ended."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop working; attempts go on without us."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _loop(self) -> None:
-        position = -1
-        while not self._stopped.is_set():
-            position, seen = self._ledger.position(), position
-            try:
-                self.work()
-                self.failure = None
-            except Exception as error:  # noqa: BLE001  the next round tries again; info shows it
-                self.failure = error
-                self._stopped.wait(1.0)
-            if position == seen:
-                patience = SOON_SECONDS if self._readies else TICK_SECONDS
-                self._ledger.wait_beyond(position, patience)
-            else:
-                self._stopped.wait(0.02)  # a training run wakes this loop with every batch
+    def _patience(self) -> float:
+        return SOON_SECONDS if self._readies else TICK_SECONDS
 
     def work(self) -> None:
         """Do what can be done now for each run that has not ended, oldest first."""
@@ -150,7 +126,7 @@ class Dispatcher:
     def _try_to_prepare(self, state: RunState) -> None:
         """Launch its next preparation, unless it has to wait for those of others."""
         number = (state.preparation.number if state.preparation else 0) + 1
-        token_sha256 = self._token_sha256(state.run_id, Job(number, "preparation"))
+        token_sha256 = self.tokens.sha256(state.run_id, Job(number, "preparation"))
         opened = self._preparing.try_to_open(state, token_sha256=token_sha256)
         if opened is not None and opened.open_job is not None:
             self._attend(opened, opened.open_job)
@@ -182,7 +158,7 @@ class Dispatcher:
 
     def _open(self, state: RunState, start: Start, devices: tuple[str, ...]) -> RunState:
         """Open the attempt that ``start`` is for."""
-        token_sha256 = self._token_sha256(state.run_id, Job(start.attempt))
+        token_sha256 = self.tokens.sha256(state.run_id, Job(start.attempt))
         return self._ledger.decide(
             state.run_id,
             lambda now, stamp: lifecycle.open_attempt(
@@ -203,7 +179,7 @@ class Dispatcher:
             self._adopt(state, job)
             return
         now = self._monotonic()
-        self._press(state, job, now)
+        self._pressing.press(state, _ref(state, job), now)
         if self._jobs.pop(_ref(state, job), JobState.ALIVE) is not JobState.ALIVE:
             self._launch(state, job)  # a fresh runner hands over what the dead one left
         if watch.verdict(now) is Verdict.LOST:
@@ -234,7 +210,7 @@ class Dispatcher:
             ref=_ref(state, job),
             plan=state.plan,
             devices=job.devices,
-            token=self.token(state.run_id, job.job),
+            token=self.tokens.of(state.run_id, job.job),
             environment=self._environment(state, job) if isinstance(job, Attempt) else {},
         )
         try:
@@ -263,17 +239,6 @@ class Dispatcher:
         if waited > watch.startup_timeout_seconds:
             self._close(state, Failure.UNREACHABLE.ending(Exit(seen=False)), job.opened_at)
 
-    def _press(self, state: RunState, job: OpenJob, now: float) -> None:
-        """Have the launcher end a job that does not end when it is asked."""
-        if _asked(state) is None:
-            self._presses.pop(state.run_id, None)
-            return
-        asked = self._presses.setdefault(state.run_id, now)
-        grace = 2 * state.plan["execution"]["stopGrace"] + CANCEL_SLACK_SECONDS
-        if now - asked > grace:
-            self._launcher.cancel(_ref(state, job))
-            self._presses[state.run_id] = now
-
     def _give_up(self, state: RunState, job: OpenJob, watch: Watch) -> None:
         """End a job that has been silent for longer than its lease.
 
@@ -284,7 +249,7 @@ class Dispatcher:
         except OSError:  # it does not die: nobody gets its devices before it has
             return
         head = self._ledger.head(state.run_id, job.job)
-        lost = ending(head, Exit(seen=False), asked=_asked(state))
+        lost = ending(head, Exit(seen=False), asked=asked(state))
         self._close(state, lost, watch.heard_at)
 
     def _close(self, state: RunState, how: Ending, at: datetime) -> None:
@@ -296,30 +261,10 @@ class Dispatcher:
             state.run_id, ending=how, last_sign_at=at, principal=PRINCIPAL, reported_at=at
         )
         self._watches.pop(state.run_id, None)
-        self._presses.pop(state.run_id, None)
+        self._pressing.forget(state.run_id)
         self._pool.release(state.run_id)
 
     # -- what runners say
-
-    def token(self, run_id: str, job: Job) -> str:
-        """The token that the runner of one job reports with; nothing has to remember it."""
-        name = str(job.number) if job.kind == "attempt" else job.name
-        return hmac.new(self._secret, f"{run_id}/{name}".encode(), "sha256").hexdigest()
-
-    def admits(self, run_id: str, job: Job, token: str) -> bool:
-        """Whether ``token`` is the one of this job."""
-        return hmac.compare_digest(self.token(run_id, job).encode(), token.encode())
-
-    def reporter(self, token: str) -> tuple[str, Job] | None:
-        """The run and the open job whose token this is; None where it is that of none."""
-        for run_id in self._ledger.open_runs():
-            current = self._ledger.run(run_id).open_job
-            if current is not None and self.admits(run_id, current.job, token):
-                return run_id, current.job
-        return None
-
-    def _token_sha256(self, run_id: str, job: Job) -> str:
-        return hashlib.sha256(self.token(run_id, job).encode()).hexdigest()
 
     def hear(
         self,
@@ -344,7 +289,7 @@ class Dispatcher:
                 if seen is not None:
                     self._end(run_id, head, *seen)
                     return Answer(head.lines, None, closed=True)
-            return Answer(head.lines, _request(self._ledger.run(run_id)), closed=False)
+            return Answer(head.lines, request(self._ledger.run(run_id)), closed=False)
         return Answer(self._ledger.head(run_id, job).lines, None, closed=True)
 
     def _start(self, run_id: str, job: Job, runner: Runner) -> None:
@@ -375,7 +320,7 @@ class Dispatcher:
         if state.open_job is None:
             return
         last_sign = at or head.last_at or state.open_job.opened_at
-        how = ending(head, seen, asked=_asked(state))
+        how = ending(head, seen, asked=asked(state))
         self._close(state, how, last_sign)
 
     # -- what others ask
@@ -432,17 +377,3 @@ class Dispatcher:
 
 def _ref(state: RunState, job: OpenJob) -> JobRef:
     return JobRef(state.run_id, *job.job)
-
-
-def _asked(state: RunState) -> Request | None:
-    """What somebody wants of the run's job, if anything."""
-    if state.cancel_requested:
-        return "cancel"
-    return "pause" if state.pause_requested else None
-
-
-def _request(state: RunState) -> str | None:
-    """The same in the words that a worker understands."""
-    if state.cancel_requested or state.pause_requested == "latest":
-        return "stop"
-    return "pause" if state.pause_requested else None

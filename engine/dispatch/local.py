@@ -15,7 +15,7 @@ import engine
 from engine.dispatch.commands import worker_command, worker_directory, worker_ranks
 from engine.dispatch.gpus import Gpu
 from engine.dispatch.launcher import JobRef, JobState, LaunchRequest
-from engine.runner.job import read_json
+from engine.runner.job import RANK_SECONDS, read_json
 from engine.runner.processes import kill_groups_of, kill_tree
 
 PATIENCE_SECONDS = 86_400.0  # so long an ended job's reports wait for a server
@@ -28,8 +28,12 @@ class LocalLauncher:
 
     name = "local"
 
-    def __init__(self, home: Path, gpus: Iterable[Gpu] = ()) -> None:
+    def __init__(
+        self, home: Path, gpus: Iterable[Gpu] = (), *, rank_seconds: float = RANK_SECONDS
+    ) -> None:
+        """``rank_seconds``: how long one rank of a job may keep the others waiting."""
         self._home = home
+        self._rank_seconds = rank_seconds
         self._uuids = {each.slot: each.uuid for each in gpus}
         # Runners are children of this process while it lives: somebody has to reap them.
         self._children: dict[JobRef, subprocess.Popen[bytes]] = {}
@@ -90,6 +94,7 @@ class LocalLauncher:
             "directory": worker_directory(request.plan),
             "devices": list(request.devices),
             "ranks": worker_ranks(request.plan, request.ref.kind),
+            "rankSeconds": self._rank_seconds,
             "uuids": {slot: self._uuids[slot] for slot in request.devices if slot in self._uuids},
             "environment": {
                 "TRAINLEDGER_CACHE": str(self._home.resolve() / ROWS),

@@ -31,9 +31,23 @@ def each_of(items: Iterable[T], act: Callable[[T], None]) -> None:
 class Rounds:
     """Calls ``work`` again and again; what one round could not do, the next one tries."""
 
-    def __init__(self, name: str, ledger: Ledger, work: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        ledger: Ledger,
+        work: Callable[[], None],
+        *,
+        patience: Callable[[], float] = lambda: TICK_SECONDS,
+        rest_seconds: float = 0.0,
+    ) -> None:
+        """``patience``: seconds until the next round, where the ledger does not grow before.
+
+        ``rest_seconds``: between rounds while it grows, for what need not see each event at once.
+        """
         self._ledger = ledger
         self._work = work
+        self._patience = patience
+        self._rest_seconds = rest_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self.failure: Exception | None = None  # what the newest round died of, if it did
@@ -49,12 +63,16 @@ class Rounds:
             self._thread.join()
 
     def _loop(self) -> None:
+        position = -1
         while not self._stopped.is_set():
-            position = self._ledger.position()
+            position, before = self._ledger.position(), position
             try:
                 self._work()
                 self.failure = None
             except Exception as error:  # noqa: BLE001  info shows it
                 self.failure = error
                 self._stopped.wait(PAUSE_SECONDS)
-            self._ledger.wait_beyond(position, TICK_SECONDS)
+            if self._rest_seconds and position != before:
+                self._stopped.wait(self._rest_seconds)
+            else:
+                self._ledger.wait_beyond(position, self._patience())

@@ -17,10 +17,10 @@ from pathlib import Path
 from engine.client import Reporter, read_plan
 from engine.errors import RefusalError, StoppedError
 from engine.prepare import settings
+from engine.prepare.ahead import prepare_ahead
 from engine.prepare.checking import check
 from engine.prepare.keeping import keep
-from engine.prepare.preparation import Means, Recipe, prepare_ahead
-from ledger.plan import parse
+from engine.prepare.preparation import Means, Recipe, Wanted
 
 DONE, REFUSED, FAILED, STOPPED = 0, 65, 70, 143
 
@@ -42,7 +42,7 @@ def _prepare(reporter: Reporter) -> int:
 
     try:
         means = Means(reporter, cache=settings.cache_folder(), go_on=go_on)
-        prepare_ahead(parse(read_plan()), means)
+        prepare_ahead(Wanted.of(read_plan()), means)
     except RefusalError as refusal:
         traceback.print_exception(refusal)
         reporter.refused(str(refusal))
@@ -73,4 +73,7 @@ def _keep() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # the interpreter takes as long to tidy up as to find rows that are there

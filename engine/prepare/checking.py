@@ -1,9 +1,6 @@
 """Checking: the verdict and the Data fit that a run would have, without a run."""
 
-import dataclasses
 from typing import Any
-
-from pydantic.alias_generators import to_camel
 
 from engine.errors import RefusalError
 from engine.prepare import keeping, preparation
@@ -28,8 +25,14 @@ def check(dataset: str, recipe: Recipe, means: Means) -> dict[str, Any]:
         verdict |= {"form": file.form, "rows": len(file), "identity": file.identity()}
         (tokens,) = preparation.tokens_of([file], recipe, means)
         fit = tokens.fit(recipe.max_seq_length)
-        verdict["dataFit"] = {to_camel(name): n for name, n in dataclasses.asdict(fit).items()}
-        preparation.refuse_empty(file, fit, recipe.max_seq_length, to="train on")
+        verdict["dataFit"] = {
+            "rows": fit.rows,
+            "reached": fit.reached,
+            "lostEnd": fit.lost_end,
+            "dropped": fit.dropped,
+            "longest": fit.longest,
+        }
+        preparation.refuse_empty(file.file, file.form, fit, recipe.max_seq_length, to="train on")
         verdict["accepted"] = True
     except RefusalError as refusal:
         verdict["reason"] = str(refusal)

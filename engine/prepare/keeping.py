@@ -49,6 +49,14 @@ def read(dataset: str) -> ChatRows | PreparedRows:
     return found
 
 
+def identity_of(dataset: str) -> str | None:
+    """Which rows a plan names, as far as that is known without reading them, and they are there."""
+    reference, folder = references.parse(dataset), datasets_folder()
+    if reference is None or reference.identity is None or folder is None:
+        return None
+    return reference.identity if _named(folder, reference.identity).is_file() else None
+
+
 def _kept(file: Path, folder: Path) -> dict[str, Any]:
     found = rows.read(file)
     identity = found.identity()

@@ -1,27 +1,30 @@
 """Preparation: the rows of a plan as tokens, from the cache where they were tokenised before.
 
-A worker that holds its devices calls ``prepare``; a process without devices calls
-``prepare_ahead``, so that the worker finds everything in the cache. The work and its refusals are
-the same. What cannot be cached is left to the worker, which would have to do it again.
+A worker that holds its devices calls ``prepare``; a process without devices does the same work,
+with the same refusals, ahead of it (``ahead.py``). A library is loaded where rows have to be
+tokenised, or their tokens are wanted.
 """
 
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.client import Reporter
 from engine.errors import RefusalError
-from engine.prepare import base_model, cache, keeping, prepared, rows, tokenizing
+from engine.prepare import base_model, cache, keeping, prepared, rows
 from engine.prepare.base_model import Revision
 from engine.prepare.faults import Fault
+from engine.prepare.fit import Fit
 from engine.prepare.rows import ChatRows, PreparedRows
-from engine.prepare.tokenizing import Tokenizing
-from engine.prepare.tokens import Fit, TokenRows, cut
-from ledger.plan import Plan
+
+if TYPE_CHECKING:
+    from engine.prepare.tokenizing import Tokenizing
+    from engine.prepare.tokens import TokenRows
+    from ledger.plan import Plan
 
 PARTS = 20  # progress lines of one tokenising
 
@@ -54,79 +57,114 @@ class Recipe:
         return base_model.load_tokenizer(self.base_model)
 
 
+class Wanted(NamedTuple):
+    """What a plan says of its rows."""
+
+    dataset: str
+    validation_dataset: str | None  # to measure on
+    fraction: float | None  # of the data set, kept apart to measure on
+    seed: int  # chooses which
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> "Wanted":
+        """As a resolved plan has it."""
+        validation, settings = plan["validation"] or {}, plan["config"]
+        dataset = validation.get("dataset")
+        return cls(
+            dataset=plan["dataset"],
+            validation_dataset=dataset,
+            fraction=(validation.get("fraction") or 0.1) if validation and not dataset else None,
+            seed=settings["seed"],
+            recipe=Recipe(plan["baseModel"], settings["maxSeqLength"]),
+        )
+
+    @property
+    def datasets(self) -> list[str]:
+        """Those to be read: one or two."""
+        return [each for each in (self.dataset, self.validation_dataset) if each is not None]
+
+
 @dataclass(frozen=True)
 class Prepared:
     """What is trained on, and what is kept apart to measure on."""
 
-    training: TokenRows
-    validation: TokenRows | None
+    training: "TokenRows"
+    validation: "TokenRows | None"
     fit: Fit  # of the rows to train on, before any was dropped
     recipe: Recipe
 
 
-def prepare(plan: Plan, means: Means) -> Prepared:
+def prepare(plan: "Plan", means: Means) -> Prepared:
     """The rows of the plan as tokens.
 
     Raises:
         RefusalError: a file, a row of it, or the base model is at fault.
         StoppedError: ``means.go_on`` said so.
     """
-    return _prepared(plan, read(plan, means), means)
+    wanted = Wanted.of(plan.model_dump(mode="json", by_alias=True))
+    return tokenized(read(wanted, means), wanted, means)
 
 
-def prepare_ahead(plan: Plan, means: Means) -> None:
-    """Check the rows of the plan, and put their tokens where the worker will find them.
-
-    Raises:
-        RefusalError: a file, a row of it, or the base model is at fault.
-        StoppedError: ``means.go_on`` said so.
-    """
-    files = read(plan, means)
-    can_be_kept = means.cache is not None and base_model.revision(plan.base_model) is not None
-    if can_be_kept or all(isinstance(each, PreparedRows) for each in files):
-        _prepared(plan, files, means)
-
-
-def read(plan: Plan, means: Means) -> list[File]:
+def read(wanted: Wanted, means: Means) -> list[File]:
     """The data set of the plan, and the file of its validation where it has one."""
     means.reporter.stage("reading rows")
-    validation = plan.validation.dataset if plan.validation else None
-    files = [keeping.read(name) for name in (plan.dataset, validation) if name is not None]
-    _, apart = _division(plan, files)
-    count = len(files[1]) if len(files) > 1 else len(apart)
-    means.reporter.dataset(
-        len(files[0]),
-        validation_rows=count or None,
-        identity=files[0].identity(),
-        validation_identity=files[1].identity() if len(files) > 1 else None,
-    )
-    means.go_on()
+    files = [keeping.read(name) for name in wanted.datasets]
+    counts, identities = [len(each) for each in files], [each.identity() for each in files]
+    tell_rows(counts, identities, wanted, means)
     return files
 
 
-def _prepared(plan: Plan, files: Sequence[File], means: Means) -> Prepared:
+def tell_rows(
+    counts: Sequence[int], identities: Sequence[str | None], wanted: Wanted, means: Means
+) -> None:
+    """Report how many rows there are of which data set.
+
+    Raises:
+        RefusalError: none is left to train on.
+    """
+    _, apart = division(wanted, counts[0])
+    validation_rows = counts[1] if len(counts) > 1 else len(apart)
+    means.reporter.dataset(
+        counts[0],
+        validation_rows=validation_rows or None,
+        identity=identities[0],
+        validation_identity=identities[1] if len(identities) > 1 else None,
+    )
+    means.go_on()
+
+
+def tokenized(files: Sequence[File], wanted: Wanted, means: Means) -> Prepared:
     """The files divided as the plan says, without what teaches nothing; reports how they fit."""
-    recipe = Recipe(plan.base_model, plan.config.max_seq_length)
-    length = recipe.max_seq_length
-    tokens = tokens_of(files, recipe, means)
-    training, apart = _division(plan, files)
+    tokens = tokens_of(files, wanted.recipe, means)
+    training, apart = division(wanted, len(files[0]))
     if apart:
         tokens = [tokens[0].take(training), tokens[0].take(apart)]
-    fits = [each.fit(length) for each in tokens]
+    fits = [each.fit(wanted.recipe.max_seq_length) for each in tokens]
+    tell_fit(fits, [files[0].form, files[-1].form], wanted, means)
+    kept = [each.kept() for each in tokens]
+    return Prepared(kept[0], kept[1] if len(kept) > 1 else None, fits[0], wanted.recipe)
+
+
+def tell_fit(fits: Sequence[Fit], forms: Sequence[str], wanted: Wanted, means: Means) -> None:
+    """Report how the rows to train on fit; each fit is that of rows of such a form.
+
+    Raises:
+        RefusalError: none is left to train on, or to measure on.
+    """
+    names = (wanted.datasets[0], wanted.datasets[-1])
     purposes = ("train on", "measure the validation loss on")
-    for file, fit, purpose in zip((files[0], files[-1]), fits, purposes, strict=False):
-        refuse_empty(file, fit, length, to=purpose)
+    for name, form, fit, purpose in zip(names, forms, fits, purposes, strict=False):
+        refuse_empty(name, form, fit, wanted.recipe.max_seq_length, to=purpose)
     means.reporter.data_fit(
         rows=fits[0].rows,
         reached=fits[0].reached,
         lost_end=fits[0].lost_end,
         dropped=fits[0].dropped,
     )
-    kept = [each.kept() for each in tokens]
-    return Prepared(kept[0], kept[1] if len(kept) > 1 else None, fits[0], recipe)
 
 
-def refuse_empty(file: File, fit: Fit, length: int, *, to: str) -> None:
+def refuse_empty(file: str, form: str, fit: Fit, length: int, *, to: str) -> None:
     """Refuse rows of which none has a target left.
 
     Raises:
@@ -136,16 +174,16 @@ def refuse_empty(file: File, fit: Fit, length: int, *, to: str) -> None:
         return
     why = (
         f"the answer begins after the first {length} tokens"
-        if isinstance(file, ChatRows)
+        if form == ChatRows.form
         else f"no label is a target within the first {length} tokens"
     )
     raise RefusalError(
-        f"nothing left to {to}: in {fit.dropped} of {fit.rows} rows of {file.file} {why} (the "
+        f"nothing left to {to}: in {fit.dropped} of {fit.rows} rows of {file} {why} (the "
         f"longest row has {fit.longest}); raise config.maxSeqLength or shorten the prompts"
     )
 
 
-def tokens_of(files: Sequence[File], recipe: Recipe, means: Means) -> list[TokenRows]:
+def tokens_of(files: Sequence[File], recipe: Recipe, means: Means) -> "list[TokenRows]":
     """Every row of every file as tokens, the dropped ones too.
 
     Raises:
@@ -162,13 +200,15 @@ def tokens_of(files: Sequence[File], recipe: Recipe, means: Means) -> list[Token
     return [each for each in found if each is not None]
 
 
-def _division(plan: Plan, files: Sequence[File]) -> tuple[list[int], list[int]]:
-    """Places in the data set to train on, and to measure on where it is divided."""
-    validation, dataset = plan.validation, files[0]
-    if validation is None or validation.dataset is not None:
-        return list(range(len(dataset))), []
-    fraction = validation.fraction or 0.1
-    return rows.divide(dataset.file, len(dataset), fraction, seed=plan.config.seed)
+def division(wanted: Wanted, count: int) -> tuple[list[int], list[int]]:
+    """Places in a data set of ``count`` rows to train on, and to measure on where it is divided.
+
+    Raises:
+        RefusalError: none is left to train on.
+    """
+    if wanted.fraction is None:
+        return list(range(count)), []
+    return rows.divide(wanted.dataset, count, wanted.fraction, seed=wanted.seed)
 
 
 # -- the cache
@@ -183,7 +223,7 @@ def _keys(files: Sequence[File], recipe: Recipe, means: Means) -> list[str | Non
 def _key(file: File, revision: Revision | None, max_seq_length: int) -> str | None:
     if revision is None or isinstance(file, PreparedRows):
         return None
-    return cache.key(file, revision, max_seq_length=max_seq_length)
+    return cache.key(file.identity(), revision, max_seq_length=max_seq_length)
 
 
 def _folder(means: Means) -> Path:
@@ -191,7 +231,7 @@ def _folder(means: Means) -> Path:
     return means.cache
 
 
-def _keep(made: dict[str | None, TokenRows], means: Means) -> None:
+def _keep(made: "dict[str | None, TokenRows]", means: Means) -> None:
     """Cache what has a key. A disk that does not take it costs the next run its time, not this."""
     kept = {key: each for key, each in made.items() if key is not None}
     if kept:
@@ -206,7 +246,9 @@ def _keep(made: dict[str | None, TokenRows], means: Means) -> None:
 # -- the work
 
 
-def _made(files: Sequence[File], recipe: Recipe, means: Means) -> list[TokenRows]:
+def _made(files: Sequence[File], recipe: Recipe, means: Means) -> "list[TokenRows]":
+    from engine.prepare.tokenizing import Tokenizing  # noqa: PLC0415 - not where rows are there
+
     means.reporter.stage("loading the tokenizer")
     step = Tokenizing(recipe.tokenizer, recipe.max_seq_length)
     means.go_on()
@@ -235,8 +277,11 @@ def _counter(total: int, means: Means) -> Callable[[int], None]:
     return count
 
 
-def _tokenized(file: ChatRows, step: Tokenizing, done: Callable[[int], None]) -> TokenRows:
+def _tokenized(file: ChatRows, step: "Tokenizing", done: Callable[[int], None]) -> "TokenRows":
     """The rows of a file of chats as tokens."""
+    from engine.prepare import tokenizing  # noqa: PLC0415 - as above
+    from engine.prepare.tokens import TokenRows  # noqa: PLC0415 - as above
+
     batches: list[Any] = []
     faults: dict[int, Fault] = {}
     number = 1
@@ -252,8 +297,10 @@ def _tokenized(file: ChatRows, step: Tokenizing, done: Callable[[int], None]) ->
     return TokenRows.joined(batches)
 
 
-def _checked(file: PreparedRows, recipe: Recipe) -> TokenRows:
+def _checked(file: PreparedRows, recipe: Recipe) -> "TokenRows":
     """The rows of a file of tokens, which must be the base model's."""
+    from engine.prepare.tokens import TokenRows, cut  # noqa: PLC0415 - as above
+
     known = base_model.vocabulary(recipe.base_model, recipe.tokenizer)
     found: dict[int, Fault | None] = {
         number: prepared.mismatch(row, known) for number, row in enumerate(file.rows, 1)

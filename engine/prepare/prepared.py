@@ -7,10 +7,7 @@ of the tokenizer and the chat template that made it is true of the base model's.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.prepare.faults import Fault, kind
 
@@ -19,14 +16,18 @@ SHAPE = 'write every row as {"input_ids": [...], "labels": [...]}'
 
 _LIMIT = 2**31  # of what the trainer keeps a token in
 
-Ids = npt.NDArray[np.int32]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.int32]
 
 
 class PreparedRow(NamedTuple):
     """One example as tokens."""
 
-    input_ids: Ids
-    labels: Ids
+    input_ids: "Ids"
+    labels: "Ids"
     tokenizer: str | None  # SHA-256 of the tokenizer.json that made it, where that is stated
     chat_template: str | None  # SHA-256 of the template, where that is stated
 
@@ -72,7 +73,9 @@ def mismatch(row: PreparedRow, known: Vocabulary) -> Fault | None:
     return next((found for check in _CHECKS if (found := check(row, known))), None)
 
 
-def _arrays(row: dict[str, Any]) -> tuple[Ids, Ids]:
+def _arrays(row: dict[str, Any]) -> "tuple[Ids, Ids]":
+    import numpy as np  # noqa: PLC0415 - chat rows need none
+
     return np.array(row["input_ids"], np.int32), np.array(row["labels"], np.int32)
 
 
@@ -96,8 +99,8 @@ def _is_token(value: Any) -> bool:
     return type(value) is int and abs(value) < _LIMIT
 
 
-def _label_fault(input_ids: Ids, labels: Ids) -> Fault | None:
-    wrong = np.flatnonzero((labels != IGNORED) & (labels != input_ids))
+def _label_fault(input_ids: "Ids", labels: "Ids") -> Fault | None:
+    wrong = ((labels != IGNORED) & (labels != input_ids)).nonzero()[0]
     if not len(wrong):
         return None
     place = wrong[0]
@@ -110,7 +113,7 @@ def _label_fault(input_ids: Ids, labels: Ids) -> Fault | None:
 
 
 def _token_fault(row: PreparedRow, known: Vocabulary) -> Fault | None:
-    wrong = np.flatnonzero((row.input_ids < 0) | (row.input_ids >= known.size))
+    wrong = ((row.input_ids < 0) | (row.input_ids >= known.size)).nonzero()[0]
     if not len(wrong):
         return None
     place = wrong[0]
@@ -125,7 +128,7 @@ def _start_fault(row: PreparedRow, known: Vocabulary) -> Fault | None:
     return start_fault(row.input_ids, known.start, "input_ids")
 
 
-def start_fault(input_ids: Ids, start: int | None, where: str) -> Fault | None:
+def start_fault(input_ids: "Ids", start: int | None, where: str) -> Fault | None:
     """A second start token would make training differ from what the model is used with."""
     if start is None or len(input_ids) < 2 or not input_ids[0] == input_ids[1] == start:
         return None

@@ -7,6 +7,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,6 +47,10 @@ class ChatRows(Rows):
 
     def identity(self) -> str:
         """SHA-256 over the examples, however their lines are written."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
         said = (orjson.dumps(list(row), option=orjson.OPT_SORT_KEYS) for row in self.rows)
         return _digest(self.form, said)
 

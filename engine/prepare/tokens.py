@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.prepare.prepared import IGNORED, Ids
+from engine.prepare import prepared
+from engine.prepare.fit import Facts, Fit
 
 SCHEMA = pa.schema(
     [
@@ -31,21 +31,10 @@ class TokenRow(NamedTuple):
 class Cut(NamedTuple):
     """An example as tokens, as far as the maximum length reaches."""
 
-    input_ids: Ids  # empty where no target is left
-    labels: Ids
+    input_ids: "prepared.Ids"  # empty where no target is left
+    labels: "prepared.Ids"
     tokens: int  # of the whole row
     lost_end: bool
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How the rows fit the maximum sequence length."""
-
-    rows: int
-    reached: int  # rows of at least the maximum length, before the cut
-    lost_end: int  # rows with a target beyond the cut
-    dropped: int  # rows without any target before the cut
-    longest: int  # tokens of the longest row, before the cut
 
 
 class TokenRows(Sequence[TokenRow]):
@@ -88,13 +77,16 @@ class TokenRows(Sequence[TokenRow]):
 
     def fit(self, max_seq_length: int) -> Fit:
         """How the rows fit; there is at least one."""
-        tokens = self.table["tokens"].to_numpy()
-        return Fit(
-            rows=len(self),
-            reached=int((tokens >= max_seq_length).sum()),
-            lost_end=pc.sum(self.table["lost_end"]).as_py() or 0,
-            dropped=len(self) - len(self.kept()),
-            longest=int(tokens.max()),
+        return self.facts().fit(max_seq_length)
+
+    def facts(self) -> Facts:
+        """What is known of each row."""
+        lengths = pc.list_value_length(self.table["input_ids"]).to_pylist()
+        lost_end = self.table["lost_end"].to_pylist()
+        return Facts(
+            self.table["tokens"].to_pylist(),
+            lost_end=frozenset(place for place, is_lost in enumerate(lost_end) if is_lost),
+            dropped=frozenset(place for place, length in enumerate(lengths) if not length),
         )
 
     def highest(self) -> int:
@@ -111,7 +103,7 @@ class TokenRows(Sequence[TokenRow]):
             found.update(labels.astype("<i4", copy=False).tobytes())
         return found.hexdigest()
 
-    def _arrays(self) -> Iterator[tuple[Ids, Ids]]:
+    def _arrays(self) -> "Iterator[tuple[prepared.Ids, prepared.Ids]]":
         for part in self.table.to_batches():
             ends = part["input_ids"].offsets.to_numpy()
             input_ids = part["input_ids"].values.to_numpy()
@@ -124,15 +116,15 @@ class TokenRows(Sequence[TokenRow]):
                 )
 
 
-def cut(input_ids: Ids, labels: Ids, length: int) -> Cut:
+def cut(input_ids: "prepared.Ids", labels: "prepared.Ids", length: int) -> Cut:
     """The beginning of an example, without its tokens if that holds no target."""
-    has_target = bool((labels[:length] != IGNORED).any())
+    has_target = bool((labels[:length] != prepared.IGNORED).any())
     end = length if has_target else 0
     return Cut(
         input_ids[:end],
         labels[:end],
         len(input_ids),
-        bool((labels[length:] != IGNORED).any()),
+        bool((labels[length:] != prepared.IGNORED).any()),
     )
 
 
@@ -149,7 +141,7 @@ def batch(cuts: Sequence[Cut]) -> Any:
     )
 
 
-def _lists(arrays: Sequence[Ids]) -> Any:
+def _lists(arrays: "Sequence[prepared.Ids]") -> Any:
     offsets = np.cumsum([0, *map(len, arrays)]).astype(np.int32)
     values = np.concatenate(arrays).astype(np.int32, copy=False)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))

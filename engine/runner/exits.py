@@ -2,7 +2,8 @@
 
 Where one rank ends, the others lose their partner and fail as well, often within milliseconds. What
 ended first is a good guess only: a rank that said why counts for more than one that was killed,
-that for more than one that just failed, and what we ended ourselves for nothing.
+that for more than one that just failed, and what we ended ourselves for nothing. But for one case:
+where a rank has waited in vain, the one that had to be ended is the one that hung.
 """
 
 import json
@@ -14,9 +15,11 @@ from typing import Any, NamedTuple
 
 STOPPED = 143
 REFUSED = 65
+WAITED = 75  # in vain, for another rank
 
 FAULTS = ("refused", "failed")  # kinds of reports that say why a rank ends
 _LAST_BYTES = 1 << 16  # of a spool; a last word is far shorter
+_CERTAIN = 3  # so many of the proofs below hold of one rank alone
 _ENOUGH_SAID = (0, REFUSED, STOPPED)  # codes that do not come from one rank's trouble
 
 
@@ -30,12 +33,15 @@ class Exit:
     oomKilled: bool | None  # noqa: N815 - a name of the wire
     seen: bool  # false: nobody watched the end
     rank: int | None = None  # which of several ended the others; absent where none did
+    hung: bool = False  # it kept the others waiting until they gave up; absent where none did
 
     def said(self) -> dict[str, Any]:
         """The facts for a file or a delivery."""
         facts = asdict(self)
         if self.rank is None:
             del facts["rank"]
+        if not self.hung:
+            del facts["hung"]
         return facts
 
 
@@ -57,6 +63,10 @@ def exit_of(ends: Sequence[End]) -> tuple[Exit, End]:
     """How the worker of these ranks ended, and the rank that is why."""
     cause = min(ends, key=lambda end: (_weight(end), end.at))
     is_told = len(ends) > 1 and cause.code not in _ENOUGH_SAID
+    hung = len(ends) > 1 and _weight(cause) >= _CERTAIN and any(end.code == WAITED for end in ends)
+    if hung:
+        cause = _hanging(ends)
+        is_told = cause.code != WAITED  # else each waited for another
     ended = Exit(
         code=cause.code if cause.code >= 0 else None,
         signal=-cause.code if cause.code < 0 else None,
@@ -64,6 +74,7 @@ def exit_of(ends: Sequence[End]) -> tuple[Exit, End]:
         oomKilled=cause.oom_killed,
         seen=True,
         rank=cause.rank if is_told else None,
+        hung=hung,
     )
     return ended, cause
 
@@ -79,6 +90,16 @@ def last_word(spool: Path, *kinds: str) -> str | None:
         return None
     is_last = isinstance(said, dict) and said.get("kind") in kinds
     return lines[-1].decode() if is_last else None
+
+
+def _hanging(ends: Sequence[End]) -> End:
+    """The rank that the others gave up: one that had to be killed, else the last to notice."""
+
+    def unlikely(end: End) -> tuple[bool, ...]:
+        was_killed = end.was_told and end.code == -signal.SIGKILL
+        return end.code == WAITED, end.code == 0, not was_killed
+
+    return min(ends, key=lambda end: (unlikely(end), -end.at))
 
 
 def _weight(end: End) -> int:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+RANK_SECONDS = 300.0  # by default, until a rank that keeps the others waiting counts as hung
+
 
 @dataclass(frozen=True)
 class Job:
@@ -23,6 +25,7 @@ class Job:
     stop_grace_seconds: float
     patience_seconds: float  # so long an ended worker's reports wait for a server
     ranks: int = 1  # processes that the worker is made of
+    rank_seconds: float = RANK_SECONDS  # so long one of them may keep the others waiting
     uuids: dict[str, str] = field(default_factory=dict)  # of those of its devices that have one
 
     @property
@@ -96,6 +99,7 @@ def load(folder: Path) -> Job:
         stop_grace_seconds=said["stopGraceSeconds"],
         patience_seconds=said["patienceSeconds"],
         ranks=said.get("ranks", 1),
+        rank_seconds=said.get("rankSeconds", RANK_SECONDS),
         uuids=said.get("uuids", {}),
     )
 

@@ -57,6 +57,7 @@ def _among_others(job: Job, rank: int) -> dict[str, str]:
         "WORLD_SIZE": str(job.ranks),
         "LOCAL_WORLD_SIZE": str(job.ranks),
         "TRAINLEDGER_RENDEZVOUS": str(job.rendezvous),
+        "TRAINLEDGER_RANK_SECONDS": str(job.rank_seconds),
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // job.ranks)),
     }

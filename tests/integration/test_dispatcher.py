@@ -168,8 +168,8 @@ def test_a_restarted_server_adopts_what_it_finds_in_the_ledger(tmp_path: Path) -
     assert after.pool.held(running) == ("cpu:0",)
     assert after.pool.held(waiting) == ("cpu:1",)
     assert {request.token for request in after.launcher.submitted} == {
-        after.dispatcher.token(running, Job(1)),
-        after.dispatcher.token(waiting, Job(1)),
+        after.dispatcher.tokens.of(running, Job(1)),
+        after.dispatcher.tokens.of(waiting, Job(1)),
     }
     assert after.hear(running, *ledgers.step_lines(3, 3), first=3) == (3, None, False)
 
@@ -226,12 +226,12 @@ def test_a_stale_delivery_changes_nothing(desk: Desk) -> None:
 
 
 def test_a_token_is_good_for_one_attempt_only(desk: Desk) -> None:
-    token = desk.dispatcher.token("00000000000000aa", Job(1))
+    token = desk.dispatcher.tokens.of("00000000000000aa", Job(1))
 
-    assert desk.dispatcher.admits("00000000000000aa", Job(1), token)
-    assert not desk.dispatcher.admits("00000000000000aa", Job(2), token)
-    assert not desk.dispatcher.admits("00000000000000ab", Job(1), token)
-    assert not desk.dispatcher.admits("00000000000000aa", Job(1), "")
+    assert desk.dispatcher.tokens.admits("00000000000000aa", Job(1), token)
+    assert not desk.dispatcher.tokens.admits("00000000000000aa", Job(2), token)
+    assert not desk.dispatcher.tokens.admits("00000000000000ab", Job(1), token)
+    assert not desk.dispatcher.tokens.admits("00000000000000aa", Job(1), "")
 
 
 # -- another attempt -------------------------------------------------------------------------------

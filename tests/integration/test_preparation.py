@@ -15,8 +15,10 @@ import pytest
 
 from engine.client import Reporter
 from engine.errors import RefusalError, StoppedError
+from engine.prepare.ahead import prepare_ahead
 from engine.prepare.checking import check
-from engine.prepare.preparation import Means, Prepared, Recipe, prepare, prepare_ahead
+from engine.prepare.keeping import keep
+from engine.prepare.preparation import Means, Prepared, Recipe, Wanted, prepare
 from ledger import plan
 from tests.trl_runs import (
     REPOSITORY,
@@ -55,6 +57,11 @@ def document(tiny: Path, tmp_path: Path) -> dict[str, Any]:
 def on(rows: Path, tiny: Path, length: int = 96) -> dict[str, Any]:
     """A plan on one file of rows."""
     return {"baseModel": str(tiny), "dataset": str(rows), "config": {"maxSeqLength": length}}
+
+
+def wanted(document: dict[str, Any]) -> Wanted:
+    """What a process without devices reads of a plan."""
+    return Wanted.of(plan.resolve(plan.parse(document))[0])
 
 
 def go_on() -> None:
@@ -249,13 +256,13 @@ def test_a_preparation_ahead_leaves_alone_what_it_cannot_keep(tiny: Path, tmp_pa
     document = on(write_rows(tmp_path / "rows.jsonl", ROWS[:9]), tiny)
     reporter = Reporter(tmp_path / "spool")
 
-    prepare_ahead(plan.parse(document), Means(reporter, cache=None, go_on=go_on))
+    prepare_ahead(wanted(document), Means(reporter, cache=None, go_on=go_on))
 
     lines = said(tmp_path / "spool")
     assert [line["kind"] for line in lines] == ["stage", "dataset"]
     bad = on(write_rows(tmp_path / "bad.jsonl", [chat("a", "1", "b")]), tiny)
     with pytest.raises(RefusalError, match="an example ends with a user message"):
-        prepare_ahead(plan.parse(bad), Means(reporter, cache=None, go_on=go_on))
+        prepare_ahead(wanted(bad), Means(reporter, cache=None, go_on=go_on))
 
 
 POISON = 'raise RuntimeError("this library takes seconds to load")\n'
@@ -282,7 +289,7 @@ def test_the_process_prepares_once_and_then_passes_without_loading_a_library(
 ) -> None:
     """S30, S36: a second run with the same key passes at once."""
     document = on(write_rows(tmp_path / "rows.jsonl", ROWS[:9]), tiny)
-    for name in ("torch", "transformers", "tokenizers"):
+    for name in ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "pydantic"):
         (tmp_path / f"{name}.py").write_text(POISON)
 
     code, lines = process(tmp_path / "first", document, tmp_path / "cache")
@@ -293,6 +300,69 @@ def test_the_process_prepares_once_and_then_passes_without_loading_a_library(
     assert (code, again) == (0, 0)
     assert tokenizing(lines) == [(0, 9), (9, 9)]
     assert [line["kind"] for line in later] == ["stage", "dataset", "dataFit", "completed"]
+
+
+def ahead(document: dict[str, Any], spool: Path, cache: Path) -> list[Line]:
+    """What a process without devices says of the rows."""
+    spool.unlink(missing_ok=True)
+    prepare_ahead(wanted(document), Means(Reporter(spool), cache=cache, go_on=go_on))
+    return said(spool)
+
+
+@pytest.mark.parametrize("validation", ["none", "fraction", "another file"])
+def test_rows_that_are_there_are_told_as_those_that_are_made(
+    document: dict[str, Any], tmp_path: Path, validation: str
+) -> None:
+    """S36, S46, S47, S48: rows, identities and Data fit of a hit are those of the first run."""
+    said_of = {"none": None, "fraction": {"fraction": 0.3}, "another file": document["validation"]}
+    asked = document | {"validation": said_of[validation]}
+
+    made = ahead(asked, tmp_path / "spool", tmp_path / "cache")
+    found = ahead(asked, tmp_path / "spool", tmp_path / "cache")
+
+    assert tokenizing(made) != []
+    assert tokenizing(found) == []
+    assert facts_of(found) == facts_of(made)
+
+
+def facts_of(lines: list[Line]) -> list[Line]:
+    told = of_kind(lines, "dataset") + of_kind(lines, "dataFit")
+    return [{name: value for name, value in line.items() if name != "at"} for line in told]
+
+
+def test_rows_of_which_nothing_is_left_are_refused_where_they_are_found_too(
+    tiny: Path, tmp_path: Path
+) -> None:
+    """C02, S48: a second run claims no device either."""
+    asked = on(write_rows(tmp_path / "rows.jsonl", ROWS[:9]), tiny, 8)
+    refusals = []
+    for _ in range(2):
+        with pytest.raises(RefusalError) as refusal:
+            ahead(asked, tmp_path / "spool", tmp_path / "cache")
+        refusals.append(str(refusal.value))
+
+    assert refusals[0] == refusals[1]
+    assert refusals[0].startswith(f"nothing left to train on: in 9 of 9 rows of {asked['dataset']}")
+
+
+def test_rows_of_the_catalogue_that_are_there_are_not_read_again(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S36, I14: their identity says which they are; without the file, nobody says so."""
+    folder = tmp_path / "datasets"
+    monkeypatch.setenv("TRAINLEDGER_DATASETS", str(folder))
+    identity = keep(str(write_rows(tmp_path / "rows.jsonl", ROWS[:9])), folder)["identity"]
+    asked = on(Path(f"dataset:support@{identity}"), tiny)
+    made = ahead(asked, tmp_path / "spool", tmp_path / "cache")
+    (kept,) = folder.iterdir()
+
+    kept.write_text("not read")
+    found = ahead(asked, tmp_path / "spool", tmp_path / "cache")
+    kept.unlink()
+
+    assert facts_of(found) == facts_of(made)
+    with pytest.raises(RefusalError, match="are not in the catalogue any more"):
+        ahead(asked, tmp_path / "spool", tmp_path / "cache")
 
 
 def test_the_process_refuses_rows_before_any_library_is_loaded(tmp_path: Path) -> None:

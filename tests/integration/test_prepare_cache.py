@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.prepare import base_model, cache, rows
+from engine.prepare.fit import Fit
 from engine.prepare.rows import ChatRows
 from engine.prepare.tokens import TokenRows, cut
 from tests.trl_runs import REPOSITORY, chat, write_rows
@@ -41,7 +42,7 @@ def made(tmp_path: Path) -> ChatRows:
 def key(of: ChatRows, folder: Path, *, max_seq_length: int = 64) -> str:
     revision = base_model.revision(str(folder))
     assert revision is not None
-    return cache.key(of, revision, max_seq_length=max_seq_length)
+    return cache.key(of.identity(), revision, max_seq_length=max_seq_length)
 
 
 # Keys.
@@ -122,8 +123,8 @@ import sys
 from pathlib import Path
 from engine.prepare import base_model, cache, rows
 found = rows.read(Path({str(tmp_path / "rows.jsonl")!r}))
-print(cache.key(found, base_model.revision({str(folder)!r}), max_seq_length=64))
-print({{"torch", "transformers", "tokenizers", "datasets"}} & set(sys.modules))
+print(cache.key(found.identity(), base_model.revision({str(folder)!r}), max_seq_length=64))
+print({{"torch", "transformers", "tokenizers", "datasets", "numpy", "pyarrow"}} & set(sys.modules))
 """
     said = subprocess.run(
         [sys.executable, "-c", program], cwd=REPOSITORY, check=True, capture_output=True, text=True
@@ -146,6 +147,41 @@ def test_what_is_put_is_what_is_got(tmp_path: Path) -> None:
     assert got.digest() == put.digest()
     assert got.table.equals(put.table)
     assert cache.get(tmp_path, "cd" * 32) is None
+
+
+def test_what_is_known_of_each_row_is_found_without_its_tokens(tmp_path: Path) -> None:
+    """S36, S46, S47, S48: as the rows themselves say it, of all of them and of some."""
+    put = token_rows()
+
+    cache.put(tmp_path, KEY, put)
+    known = cache.facts(tmp_path, KEY)
+
+    assert known is not None
+    assert known == put.facts()
+    assert known.fit(100) == Fit(rows=199, reached=100, lost_end=49, dropped=0, longest=199)
+    assert known.fit(100, [0, 148, 150, 198]) == put.take([0, 148, 150, 198]).fit(100)
+    assert cache.facts(tmp_path, "cd" * 32) is None
+
+
+def test_nothing_is_known_of_the_rows_of_a_damaged_entry_or_of_an_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S38: the first is removed, the second is read for its tokens."""
+    cache.put(tmp_path, KEY, token_rows())
+    (entry,) = tmp_path.iterdir()
+    whole = entry.read_bytes()
+    place = whole.index(cache.BEGIN) + 40
+    entry.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    damaged = cache.facts(tmp_path, KEY)
+    is_removed = not entry.exists()
+
+    with monkeypatch.context() as before:
+        before.setattr(cache, "BEGIN", b"none such ")
+        cache.put(tmp_path, KEY, token_rows())
+    older = cache.facts(tmp_path, KEY)
+
+    assert (damaged, is_removed, older) == (None, True, None)
+    assert cache.get(tmp_path, KEY) is not None
 
 
 def test_an_entry_with_any_byte_flipped_is_not_used_and_is_replaced(tmp_path: Path) -> None:

@@ -341,11 +341,11 @@ def test_the_token_of_a_preparation_is_not_that_of_an_attempt(desk: Desk) -> Non
     """Decision 0003: nor is it that of another preparation."""
     run_id = submit(desk)
     desk.work()
-    token = desk.dispatcher.token(run_id, Job(1, "preparation"))
+    token = desk.dispatcher.tokens.of(run_id, Job(1, "preparation"))
 
-    assert desk.dispatcher.reporter(token) == (run_id, Job(1, "preparation"))
-    assert not desk.dispatcher.admits(run_id, Job(1), token)
-    assert not desk.dispatcher.admits(run_id, Job(2, "preparation"), token)
+    assert desk.dispatcher.tokens.reporter(token) == (run_id, Job(1, "preparation"))
+    assert not desk.dispatcher.tokens.admits(run_id, Job(1), token)
+    assert not desk.dispatcher.tokens.admits(run_id, Job(2, "preparation"), token)
 
 
 def test_a_branch_is_prepared_for_its_own_plan(desk: Desk) -> None:

@@ -68,7 +68,8 @@ class Ranks:
         """What the server is told of the end, once the runner is gone."""
         assert self._runners[-1].wait(20) == 0
         assert self.ingest.exit is not None
-        return {name: self.ingest.exit.get(name) for name in ("code", "signal", "rank", "seen")}
+        facts = {name: self.ingest.exit.get(name) for name in ("code", "signal", "rank", "seen")}
+        return facts | ({"hung": True} if self.ingest.exit.get("hung") else {})
 
     def process(self, rank: int) -> psutil.Process:
         """The process of a rank, once it is there."""
@@ -122,6 +123,7 @@ def test_every_rank_knows_its_place_among_the_others(ranks: Ranks) -> None:
         assert found["TRAINLEDGER_SPOOL"] == str(ranks.folder / "spool" / f"rank{rank}.jsonl")
         assert found["TRAINLEDGER_RENDEZVOUS"] == str(ranks.folder / "rendezvous")
         assert found["GLOO_SOCKET_IFNAME"] == "lo"
+        assert found["TRAINLEDGER_RANK_SECONDS"] == "300.0"
 
 
 def test_rank_0_speaks_for_all_and_the_others_keep_their_reports(ranks: Ranks) -> None:
@@ -164,6 +166,16 @@ def test_a_rank_that_does_not_listen_is_killed_after_the_grace(ranks: Ranks) -> 
     ranks.start("trap '' TERM; while :; do sleep 0.05; done", "exit 3", grace=0.3)
 
     assert ranks.exit() == {"code": 3, "signal": None, "rank": 1, "seen": True}
+
+
+def test_a_rank_that_the_others_gave_up_is_killed_and_named(ranks: Ranks) -> None:
+    """It stands still, and sees no request; the first to end has only waited for it."""
+    until_stopped = (
+        "until grep -q '^State:.T' /proc/$(cat $TRAINLEDGER_OUTPUT/1)/status; do sleep 0.01; done"
+    )
+    ranks.start(f"{until_stopped}; exit 75", "kill -STOP $$", grace=0.3)
+
+    assert ranks.exit() == {"code": None, "signal": 9, "rank": 1, "seen": True, "hung": True}
 
 
 def test_what_another_rank_said_of_its_end_reaches_the_ledger(ranks: Ranks) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that this proj
 # 25 rows by 12 are 3 updates an epoch, the last of one row: over two ranks, one of them has none.
 ROWS, PER_UPDATE, EPOCHS = 25, 12, 2
 WHOLE, PASSES, RANKS = "1 x 12", "1 x (3 x 4)", "2 x (2 x 3)"
+PATIENCE = 5.0  # seconds; on a busy machine a rank comes some tenths of one after another
 DIVISIONS: dict[str, dict[str, int]] = {
     WHOLE: {"microBatchSequences": 12},
     PASSES: {"microBatchSequences": 3},
@@ -85,7 +87,7 @@ def test_the_division_of_an_update_changes_no_row_of_it(trained: dict[str, Train
 def test_the_division_of_an_update_changes_no_number_of_it(
     trained: dict[str, Trained], division: str
 ) -> None:
-    """S107, C15: loss over the targets of all ranks, the norm of the whole gradient, to 1e-5."""
+    """S92, S107, C15: equal names; loss over all targets, norm of the whole gradient, to 1e-5."""
     whole, divided = numbers(trained[WHOLE].lines), numbers(trained[division].lines)
 
     assert divided.keys() == whole.keys()
@@ -126,11 +128,12 @@ def test_what_the_engine_was_asked_for_names_the_division(trained: dict[str, Tra
     values = said["values"]
     assert (values["devices"], values["microBatchSequences"], values["accumulation"]) == (2, 3, 2)
     assert engine["resolved"]["ddp_backend"] == "gloo"
+    assert engine["resolved"]["ddp_timeout"] == 120  # seconds that the ranks here wait
     assert engine["resolved"]["average_tokens_across_devices"] is True
 
 
 def test_every_device_has_its_peak_and_none_is_taken_for_all(trained: dict[str, Trained]) -> None:
-    """S15: the memory of each rank; what held one of them is not said of both."""
+    """S15, S62: the memory of each rank; what held one of them is not said of both."""
     newest = of_kind(trained[RANKS].lines, "memory")[-1]
 
     assert set(newest["peakBytes"]) == {"cpu:0", "cpu:1"}
@@ -202,6 +205,33 @@ def test_a_training_on_two_ranks_goes_on_as_if_nobody_had_ended_it(
     assert resumed.rows == {at: rows for at, rows in unbroken.rows.items() if at > step}
     assert check["verdict"] == "exact"
     assert check["parts"]["rng"] == "exact"
+
+
+def test_a_rank_that_stands_still_is_given_up_by_the_others(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    """Rank 0 waits for it for as long as it may, and says by its exit code that it has."""
+    wish = (1, "stand still", 2)
+    found = train_ranks(tmp_path, dropping(document), asking=wish, patience=PATIENCE)
+
+    assert found.codes == [75, -9]
+    assert updates(found.lines)[-1]["step"] in (2, 3)
+    assert not of_kind(found.lines, "failed")
+
+
+def test_what_rank_0_does_alone_may_take_longer_than_the_ranks_wait_for_each_other(
+    unbroken: Trained, document: dict[str, Any], tmp_path: Path
+) -> None:
+    """A disk may take minutes for a snapshot, and nobody is to be given up for that."""
+    found = train_ranks(tmp_path, dropping(document), patience=PATIENCE, before_save=_be_slow)
+
+    assert found.codes == [0, 0]
+    assert numbers(found.lines) == numbers(unbroken.lines)
+
+
+def _be_slow(patience: float) -> None:
+    """The disk takes longer than anybody waits for another rank."""
+    time.sleep(1.2 * patience)
 
 
 def test_the_ranks_drop_out_otherwise_than_each_other(ended: Trained) -> None:

@@ -61,6 +61,46 @@ def test_no_rank_is_named_where_all_ended_as_they_should(code: int) -> None:
     assert "rank" not in ended.said()
 
 
+@pytest.mark.parametrize(
+    ("ends", "rank"),
+    [
+        # One stands still: the others give it up, and it does not end until it is killed.
+        ([end(0, 75, 1.0), end(1, -9, 31.0, told=True)], 1),
+        ([end(1, 75, 1.0), end(0, -9, 31.0, told=True)], 0),
+        # ... or lose the first that has given it up, told to end or not.
+        ([end(0, 75, 1.0), end(2, 70, 1.1), end(1, -9, 31.0, told=True)], 1),
+        ([end(0, 75, 1.0), end(2, 70, 1.1, told=True), end(1, -9, 31.0, told=True)], 1),
+        # One was slow: it comes last, and finds nobody, or sees that it is to end.
+        ([end(0, 75, 1.0), end(2, 70, 1.1, told=True), end(1, 70, 5.0, told=True)], 1),
+        ([end(0, 75, 1.0), end(1, 143, 5.0, told=True)], 1),
+        # Each has waited for another.
+        ([end(0, 75, 1.0), end(1, 75, 1.1)], None),
+    ],
+)
+def test_a_rank_that_the_others_have_given_up_is_why(ends: list[End], rank: int | None) -> None:
+    """Waiting in vain is no fault of who waits, though it ends first."""
+    ended, _ = exit_of(ends)
+
+    assert (ended.hung, ended.rank) == (True, rank)
+    assert ended.said()["hung"] is True
+
+
+def test_what_is_certain_of_a_rank_counts_for_more_than_that_others_waited() -> None:
+    """A partner may be waited for while it dies."""
+    killed, _ = exit_of([end(0, 75, 1.0), end(1, -9, 1.1)])
+    memory, _ = exit_of([end(0, 75, 1.0), end(1, 70, 1.1, word=MEMORY)])
+
+    assert [(each.hung, each.rank) for each in (killed, memory)] == [(False, 1), (False, 1)]
+    assert "hung" not in killed.said()
+
+
+def test_a_worker_of_one_rank_hangs_for_nobody() -> None:
+    """A program of somebody's own may end with any code."""
+    ended, _ = exit_of([end(0, 75, 1.0)])
+
+    assert (ended.hung, ended.code) == (False, 75)
+
+
 def test_a_worker_of_one_rank_names_none() -> None:
     ended, _ = exit_of([end(0, -9, 1.0)])
 

@@ -98,6 +98,7 @@ def test_the_published_sentences_are_printed_word_for_word() -> None:
         ("not-started", "this run’s job could not be started on the training cluster"),
         ("not-prepared", "this run’s rows could not be prepared"),
         ("no-progress", "this run’s job reported no progress within its startup timeout"),
+        ("rank-hung", "a rank of the training job kept the others waiting for too long"),
         ("stopped", "the training job was stopped"),
         ("vanished", "the training job stopped before it finished"),
         ("unknown", "the training job failed; the run ID is what support needs"),
@@ -120,6 +121,18 @@ def test_the_site_where_memory_ran_out_chooses_the_sentence(cause: str, failure:
 
     assert (how.reason, how.code, how.advice) == (failure.sentence, failure.code, failure.advice)
     assert not how.may_retry
+
+
+def test_a_rank_that_hung_is_named_in_the_reason_and_the_run_tried_again() -> None:
+    """Unless each has waited for another; whatever signal ended it, nobody stopped the job."""
+    named = ending(SILENT, Exit(signal=9, rank=1, hung=True))
+    nameless = ending(SILENT, Exit(code=75, hung=True))
+    stopped = ending(SILENT, Exit(signal=15, rank=0, hung=True))
+
+    assert named.reason == "rank 1 of the training job kept the others waiting for too long"
+    assert nameless.reason == "a rank of the training job kept the others waiting for too long"
+    assert [each.code for each in (named, nameless, stopped)] == ["rank-hung"] * 3
+    assert named.may_retry
 
 
 @pytest.mark.parametrize("seen", [Exit(signal=9), Exit(signal=15), Exit(code=143), Exit(code=0)])

@@ -5,7 +5,8 @@ import struct
 
 import numpy as np
 
-from engine.prepare.tokens import Cut, Fit, TokenRows, batch, cut
+from engine.prepare.fit import Fit
+from engine.prepare.tokens import Cut, TokenRows, batch, cut
 
 IGNORED = -100
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.client import Reporter
 from engine.errors import StoppedError
 from engine.worker.trl import settings
-from engine.worker.trl.__main__ import FAILED, main, wait_for_rank_0
+from engine.worker.trl.__main__ import FAILED, WAITED, fail, main, wait_for_rank_0
 from ledger import plan
 
 
@@ -63,6 +64,25 @@ def test_one_of_several_ranks_blames_nobody_for_what_it_does_not_know(
     assert kinds(job) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 3000ms for recv operation",
+        "Wait timeout",  # of the file where they meet
+    ],
+)
+def test_a_rank_that_has_waited_in_vain_says_so_by_its_exit_code(
+    job: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """Gloo of torch 2.13 has no class for it; a worker of one process waits for nobody."""
+    alone = fail(Reporter(job / "alone"), RuntimeError(words))
+    be(monkeypatch, 1, of=2, at=job / "rendezvous")
+
+    assert alone == FAILED
+    assert fail(Reporter(job / "spool"), RuntimeError(words)) == WAITED
+    assert fail(Reporter(job / "spool"), RuntimeError("Connection closed by peer")) == FAILED
+
+
 def test_a_rank_waits_until_the_first_one_has_the_rows_or_it_is_stopped(tmp_path: Path) -> None:
     """I3: rank 0 may be tokenising for a long time, and another rank is asked to end."""
     asked: list[int] = []
@@ -98,4 +118,12 @@ def test_a_rank_is_called_after_its_slot(monkeypatch: pytest.MonkeyPatch, tmp_pa
     place = settings.place()
 
     assert (place.rank, place.count, place.leads) == (1, 2, False)
+    assert place.patience_seconds == 300
     assert (settings.cpu_name(), settings.gpu_name()) == ("cpu:1", "cuda:5")
+
+
+def test_a_worker_on_a_processor_is_called_after_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S15, S62: the device that has the peak is the one that the attempt claimed."""
+    monkeypatch.setenv("TRAINLEDGER_SLOTS", "cpu:3")
+
+    assert settings.cpu_name() == "cpu:3"

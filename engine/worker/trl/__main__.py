@@ -1,7 +1,7 @@
 """The worker's outermost frame: ``python -m engine.worker.trl`` with an attempt's environment.
 
 Exit code 0: completed. 65: refused, the sentence is in the spool. 70: failed and said why.
-143: stopped on request.
+75: has waited in vain for another of several ranks. 143: stopped on request.
 """
 
 import sys
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from engine.worker.trl.ranks import Ranks
 
 LOOK_SECONDS = 0.05  # between two looks for rank 0
-COMPLETED, REFUSED, FAILED, STOPPED = 0, 65, 70, 143
+GIVING_UP = ("timed out waiting", "wait timeout", "timeout waiting for key")
+COMPLETED, REFUSED, FAILED, WAITED, STOPPED = 0, 65, 70, 75, 143
 
 
 def main() -> int:
@@ -42,11 +43,18 @@ def main() -> int:
         return STOPPED
     except Exception as error:  # noqa: BLE001 - nothing is above this frame
         traceback.print_exception(error)
-        cause = cause_of(error)
-        if cause != "unknown" or trl_settings.place().count == 1:
-            reporter.failed(cause)  # else it may only have lost its partner, whose end says more
-        return FAILED
+        return fail(reporter, error)
     return COMPLETED
+
+
+def fail(reporter: Reporter, error: BaseException) -> int:
+    """Report what it died of, where that is known; the exit code."""
+    cause = cause_of(error)
+    if trl_settings.place().count > 1 and cause == "unknown":
+        # It may only have lost its partner, whose end says more, or have given it up.
+        return WAITED if has_waited(error) else FAILED
+    reporter.failed(cause)
+    return FAILED
 
 
 def run(reporter: Reporter, requests: Requests) -> None:
@@ -98,6 +106,11 @@ def share(data: Prepared | None, ranks: "Ranks") -> Prepared:
     if shared is None:
         raise RuntimeError("rank 0 has no rows")
     return shared
+
+
+def has_waited(error: BaseException) -> bool:
+    """Whether this rank has waited for another in vain; by what gloo says, which has no class."""
+    return any(words in str(error).lower() for words in GIVING_UP)
 
 
 def cause_of(error: BaseException) -> str:

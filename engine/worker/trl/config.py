@@ -9,7 +9,9 @@ from ledger.plan import Config, Lora, Plan
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
 
 
-def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0) -> dict[str, Any]:
+def sft_arguments(
+    plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0, rank_seconds: float = 0.0
+) -> dict[str, Any]:
     """The arguments of ``SFTConfig``; the run begins at the trainer's step ``base_step``."""
     config, execution = plan.config, plan.execution
     micro = execution.micro_batch_sequences or 1
@@ -43,14 +45,15 @@ def sft_arguments(plan: Plan, *, folder: Path, on_gpu: bool, base_step: int = 0)
         "report_to": "none",
         "disable_tqdm": True,
         "dataset_kwargs": {"skip_prepare_dataset": True},  # our rows are tokens already
-        **(_over_ranks(on_gpu=on_gpu) if execution.devices > 1 else {}),
+        **(_over_ranks(rank_seconds, on_gpu=on_gpu) if execution.devices > 1 else {}),
     }
 
 
-def _over_ranks(*, on_gpu: bool) -> dict[str, Any]:
+def _over_ranks(rank_seconds: float, *, on_gpu: bool) -> dict[str, Any]:
     """The arguments beside those, where several ranks train."""
     return {
         "ddp_backend": "nccl" if on_gpu else "gloo",
+        "ddp_timeout": max(1, round(rank_seconds)),  # as ranks.py has it
         "ddp_find_unused_parameters": False,  # every adapter weight is in every pass
         "average_tokens_across_devices": True,  # the loss is over the targets of all ranks
     }

@@ -3,8 +3,12 @@
 Rank 0 decides, writes and reports; what it decides is told to the others, and what they alone know
 is told to it. Every call here is made by all ranks, in the same order, and returns when all have
 made it. A worker of one process is rank 0 of 1: it tells nobody, and needs no library for that.
+
+Whoever waits for another for too long fails. What rank 0 does alone while the others wait, such as
+saving, may take longer: they wait for it patiently.
 """
 
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -17,6 +21,8 @@ T = TypeVar("T")
 
 # Told by all, the strongest counts: a signal may reach one rank alone.
 _REQUESTS: tuple[Request | None, ...] = (None, "pause", "end", "stop")
+
+_PATIENCE = 12  # times as long as for each other do the others wait for what rank 0 does alone
 
 
 def backend() -> str:
@@ -34,6 +40,8 @@ class Ranks:
             RuntimeError: they are not as many as they should be.
         """
         self.rank, self.count, self.leads = place.rank, place.count, place.leads
+        self.patience_seconds = place.patience_seconds
+        self._patient: dist.ProcessGroup | None = None
         if place.count == 1:
             return
         if torch.cuda.is_available():
@@ -43,6 +51,10 @@ class Ranks:
             init_method=f"file://{place.rendezvous}",
             rank=place.rank,
             world_size=place.count,
+            timeout=timedelta(seconds=place.patience_seconds),
+        )
+        self._patient = dist.new_group(
+            backend="gloo", timeout=timedelta(seconds=_PATIENCE * place.patience_seconds)
         )
         if dist.get_world_size() != place.count:
             raise RuntimeError(f"{place.count} ranks should train, {dist.get_world_size()} met")
@@ -61,11 +73,11 @@ class Ranks:
         return ask if self.are_several else requests
 
     def share(self, value: T) -> T:
-        """What rank 0 has as ``value``."""
+        """What rank 0 has as ``value``; it may have worked alone for it."""
         if not self.are_several:
             return value
         told: list[Any] = [value if self.leads else None]
-        dist.broadcast_object_list(told, src=0, device=torch.device("cpu"))
+        dist.broadcast_object_list(told, src=0, device=torch.device("cpu"), group=self._patient)
         shared: T = told[0]
         return shared
 
@@ -86,7 +98,8 @@ class Ranks:
         return [int(each) for each in found]
 
     def meet(self) -> None:
-        """Wait until all are here."""
+        """Wait until all are here; rank 0 may come from what it did alone."""
+        self.share(None)
         self.numbers(0)
 
     def part(self) -> None:

@@ -12,6 +12,7 @@ class Place:
     rank: int = 0
     count: int = 1
     rendezvous: Path | None = None  # a file that rank 0 makes when it is ready to meet the others
+    patience_seconds: float = 300.0  # so long one of them may keep the others waiting
 
     @property
     def leads(self) -> bool:
@@ -27,19 +28,30 @@ def place() -> Place:
     met_at = os.environ.get("TRAINLEDGER_RENDEZVOUS")
     if met_at is None:
         return ALONE
-    return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), Path(met_at))
+    return Place(
+        rank=int(os.environ["RANK"]),
+        count=int(os.environ["WORLD_SIZE"]),
+        rendezvous=Path(met_at),
+        patience_seconds=float(os.environ.get("TRAINLEDGER_RANK_SECONDS", ALONE.patience_seconds)),
+    )
 
 
 def cpu_name() -> str:
-    """What this process is called where its memory is told."""
-    return f"cpu:{_on_this_machine()}"
+    """What this process is called where its memory is told: its slot, if that is one of a CPU."""
+    return _slot("cpu")
 
 
 def gpu_name() -> str:
     """The slot of the GPU that this process trains on."""
+    return _slot("cuda")
+
+
+def _slot(kind: str) -> str:
+    """The slot that this process holds; where it was given none of this kind, its number alone."""
     slots = os.environ.get("TRAINLEDGER_SLOTS", "").split(",")
     number = _on_this_machine()
-    return slots[number] if number < len(slots) and slots[number] else f"cuda:{number}"
+    held = slots[number] if number < len(slots) else ""
+    return held if held.startswith(f"{kind}:") else f"{kind}:{number}"
 
 
 def _on_this_machine() -> int:

@@ -36,8 +36,9 @@ from trl import SFTConfig
 
 from engine.client import Reporter
 from engine.errors import StoppedError
+from engine.prepare.fit import Fit
 from engine.prepare.preparation import Prepared
-from engine.prepare.tokens import Fit, TokenRows
+from engine.prepare.tokens import TokenRows
 from engine.worker.start import Start
 from engine.worker.trl import (
     base,
@@ -94,7 +95,11 @@ def train(  # noqa: PLR0913 (one for each part)
 
     reporter.stage("building the trainer")
     requested = config.sft_arguments(
-        plan, folder=output, on_gpu=torch.cuda.is_available(), base_step=begins.base_step
+        plan,
+        folder=output,
+        on_gpu=torch.cuda.is_available(),
+        base_step=begins.base_step,
+        rank_seconds=ranks.patience_seconds,
     )
     adapter = config.lora_arguments(plan.config.lora)
     arguments = SFTConfig(**requested)
@@ -151,6 +156,7 @@ def train(  # noqa: PLR0913 (one for each part)
         _check_start(trainer, plan, reporter, rows=training, sizes=sizes, made=begins.step)
     else:  # in the same way as rank 0, it would drop the same
         rng.begin(plan.config.seed, ranks.rank, begins.engine_step)
+    ranks.meet()  # rank 0 comes from what it has checked alone
     with contextlib.suppress(NothingLeftError):
         trainer.train(resume_from_checkpoint=folder)
     _report_fit(reporter, data.fit, padding_share=trainer.padding_share())
