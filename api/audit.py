@@ -15,6 +15,9 @@ from projections.compare import Difference, differences, differences_of
 from projections.documents import Documents
 from projections.follow import Follower
 from projections.warehouse import Warehouse
+from projections.warehouse.publish import Publisher
+
+PUBLISH_SECONDS = 60.0  # so long one waits for a copy of what the warehouse holds
 
 Answer = dict[str, Any]
 
@@ -26,6 +29,7 @@ class Parts(NamedTuple):
     file: Path | None  # that its events are in
     documents: Documents
     warehouse: Warehouse
+    publisher: Publisher
     followers: Mapping[str, Follower]
     catch_up: Callable[[str, int], bool]  # waits for a projection; whether it got there
 
@@ -76,7 +80,9 @@ class Auditor:
         models = (parts.ledger, parts.documents, parts.warehouse)
         try:
             if run_id is None:
-                found = differences(*models, ledger=parts.file)
+                # One of an earlier version of us has other tables, which would be no fault.
+                parts.publisher.wait_for(parts.warehouse.position(), PUBLISH_SECONDS)
+                found = differences(*models, ledger=parts.file, copy=parts.publisher.path)
             else:
                 found = differences_of(*models, run_id)
         except CorruptError:

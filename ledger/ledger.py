@@ -7,12 +7,12 @@ for the events that follow, and stores them in one transaction, each chained to 
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from eventsourcing.persistence import IntegrityError, Notification, StoredEvent
+from eventsourcing.persistence import IntegrityError, StoredEvent
 
 from ledger import (
     attempt as attempts,
@@ -20,39 +20,32 @@ from ledger import (
     codec,
     lifecycle,
     masking,
+    meaning,
     plan as plans,
     run as runs,
-    snapshots,
-    upcast,
 )
 from ledger.attempt import JobHead
 from ledger.errors import FencedError, GapError, LedgerError, NotFoundError, TokenReusedError
 from ledger.events import (
     Event,
     Job,
-    Recorded,
     ReportsClosed,
-    Restored,
     RunSubmitted,
-    SaveFailed,
-    SnapshotReported,
     StepReported,
     SubmissionAccepted,
-    TrainingBegan,
     job_of,
     job_stream,
     run_stream,
     submission_stream,
 )
+from ledger.reading import Reading
 from ledger.run import Ending, RunState, Stamp
-from ledger.store.recorder import LedgerRecorder, Stored
+from ledger.store.recorder import LedgerRecorder
 
 Decision = Callable[[RunState, Stamp], list[Event]]
 TRIES = 5  # of a decision, when another writer was faster
-PAGE = 5_000
 TAIL = 500  # events of a job that are read to know its end
 TOKEN = re.compile(r"^[A-Za-z0-9._-]{1,100}$")
-
 
 ENDS = tuple(runs.ENDS)
 
@@ -73,11 +66,11 @@ class _Head:
     digest: bytes
 
 
-class Ledger:
+class Ledger(Reading):
     """An append-only ledger over one recorder; safe to use from any thread."""
 
     def __init__(self, recorder: LedgerRecorder, *, clock: Callable[[], datetime]) -> None:
-        self._recorder = recorder
+        super().__init__(recorder)
         self._clock = clock
         self.lock = threading.RLock()  # one decision at a time
         self._grown = threading.Condition()
@@ -248,55 +241,11 @@ class Ledger:
         with self.lock:
             return list(self._stream(name))
 
-    def read_kinds(self, kinds: Sequence[type[Event]]) -> Iterator[Event]:
-        """Every event of these kinds, in the order of the ledger."""
-        after, topics = 0, upcast.topics_of(kinds)
-        while page := self._recorder.select_notifications(
-            after, PAGE, topics=topics, inclusive_of_start=False
-        ):
-            yield from (codec.decode(each) for each in page)
-            after = page[-1].id
-
     # -- following
 
     def position(self) -> int:
         """The position of the newest event; 0 while there is none."""
         return self._position
-
-    def read(self, after: int, limit: int) -> list[Recorded]:
-        """Events after a position, in order."""
-        return [
-            Recorded(position, codec.decode_parts(stream, version, topic, state))
-            for stream, version, topic, state, position in self.read_stored(after, limit)
-        ]
-
-    def read_run(
-        self, run_id: str, after: int, limit: int, upto: int | None = None
-    ) -> list[Recorded]:
-        """Events of one run and its jobs after a position, in order; none beyond ``upto``."""
-        found = self._recorder.select_family(run_stream(run_id), gt=after, limit=limit, lte=upto)
-        return _recorded(found)
-
-    def read_stored(self, after: int, limit: int) -> list[Stored]:
-        """Events after a position as they are stored, for whoever checks the bytes."""
-        return self._recorder.read_stored(after=after, limit=limit)
-
-    def read_stream(self, stream: str, after: int, limit: int) -> list[Stored]:
-        """Events of one stream after a version as they are stored."""
-        return self._recorder.read_stream(stream, after=after, limit=limit)
-
-    def newest(self, stream: str) -> Stored | None:
-        """The newest event of a stream as it is stored; None where there is no such stream."""
-        newest = self._recorder.select_events(stream, desc=True, limit=1)
-        if not newest:
-            return None
-        last = newest[0].originator_version
-        return self._recorder.read_stream(stream, after=last - 1, limit=1)[0]
-
-    def read_family(self, stream: str, after: int, limit: int) -> list[Stored]:
-        """Events of a stream and of those below it after a position as they are stored."""
-        found = self._recorder.select_family(stream, gt=after, limit=limit)
-        return [Stored.of(each) for each in found]
 
     def wait_beyond(self, position: int, timeout: float) -> bool:
         """Wait until there is an event after ``position``; False after ``timeout`` seconds."""
@@ -356,7 +305,7 @@ class Ledger:
         for line in lines:
             event = attempts.take(head, line, stamp)
             own = stamp._replace(reported_at=event.reported_at)
-            for each in _meaning(state, own, head=head, event=event, attempt=job.number):
+            for each in meaning.of_report(state, own, head=head, event=event, attempt=job.number):
                 events.append(each)
                 state = runs.evolve(state, each)
             events.append(event)
@@ -380,20 +329,6 @@ class Ledger:
             f"submission {token} asked for a branch, not for a run from a plan",
             "use a new token for another submission",
         )
-
-    def _stream(self, stream: str) -> Iterator[Event]:
-        """Every event of a stream, in order.
-
-        Raises:
-            CorruptError: one of them does not hold the digest of its predecessor.
-        """
-        after, digest = 0, codec.GENESIS
-        while page := self._recorder.select_events(stream, gt=after, limit=PAGE):
-            for stored in page:
-                codec.check_link(stored, digest)
-                digest = codec.digest(stored)
-                yield codec.decode(stored)
-            after = page[-1].originator_version
 
     def _tail(self, stream: str) -> list[Event]:
         """The newest events of a job's stream, back to its newest step at least.
@@ -476,23 +411,3 @@ def check_token(token: str) -> None:
         raise LedgerError(
             "a submission token has 1 to 100 letters, digits, dots, dashes and underscores"
         )
-
-
-def _recorded(notifications: Sequence[Notification]) -> list[Recorded]:
-    return [Recorded(each.id, codec.decode(each)) for each in notifications]
-
-
-def _meaning(
-    state: RunState, stamp: Stamp, *, head: JobHead, event: Event, attempt: int
-) -> list[Event]:
-    """What a report means for the life of the run; most mean nothing, all those of preparations."""
-    match event:
-        case TrainingBegan() | StepReported() if not head.has_trained:
-            return lifecycle.begin_training(state, stamp)
-        case SnapshotReported():
-            return snapshots.offer_snapshot(state, stamp, attempt=attempt, reported=event)
-        case Restored():
-            return snapshots.supersede_snapshots(state, stamp, step=event.step)
-        case SaveFailed():
-            return lifecycle.fail_pause(state, stamp, reason=event.reason)
-    return []

@@ -14,48 +14,35 @@ from projections.documents import Documents
 from projections.documents.tables import Branching, Whole
 from projections.replay import build
 from projections.source import Source, catch_up, pages_of
-from projections.warehouse import Warehouse
+from projections.sql import sandbox
+from projections.warehouse import Warehouse, compare as rows
 
-TABLES = (
-    "run",
-    "phase",
-    "failure",
-    "attempt",
-    "attempt_end",
-    "restore",
-    "metric",
-    "validation",
-    "branch",
-    "branch_state",
-    "event",
-)
-PARENT = "(SELECT any_value(b.parent) FROM branch AS b WHERE b.token = branch_state.token)"
-OWNERS = {
-    "branch": "parent",
-    "branch_state": f"coalesce({PARENT}, token)",
-    "event": "coalesce(run_id, stream)",
-}  # else run_id
-OF_BRANCHES = frozenset({"branch", "branch_state"})  # what a run's own events do not fill
-
-Sums = dict[str, dict[str, Any]]  # by run and column: what its values add up to
+PUBLISHED = "published copy"
+COPY_BYTES = 1 << 30  # of memory, to read it with: whoever edited it may want more
 
 
 class Difference(NamedTuple):
     """Something that a live projection says and its ledger does not, or the other way round."""
 
     projection: str
-    run_id: str
-    detail: str  # a sentence that names the field or table
+    run_id: str | None  # None: it is of no run
+    detail: str  # a sentence that names the field, the table or the view
 
 
 def differences(
-    source: Source, documents: Documents, warehouse: Warehouse, *, ledger: Path | None = None
+    source: Source,
+    documents: Documents,
+    warehouse: Warehouse,
+    *,
+    ledger: Path | None = None,
+    copy: Path | None = None,
 ) -> list[Difference]:
     """Every difference between the live projections and a fresh replay of their ledger.
 
     The live ones may go on meanwhile. Rows beyond the position where the comparison began do not
     count, and a document that went beyond it is folded again as far as it has come. ``ledger`` is
-    the file that the events are in, as for ``replay.build``.
+    the file that the events are in, as for ``replay.build``; ``copy`` is the file that analysts
+    read, compared as far as it goes.
 
     Raises:
         CorruptError: an event cannot be read.
@@ -73,6 +60,7 @@ def differences(
                 *_documents(source, documents, fresh_documents, upto),
                 *_branching(source, documents, fresh_documents),
                 *_warehouse(warehouse, fresh_warehouse, upto),
+                *(_copy(copy, fresh_warehouse, upto) if copy and copy.exists() else ()),
             ]
 
 
@@ -88,9 +76,16 @@ def differences_of(
     try:
         for page in pages_of(source, run_id, upto):
             fresh.apply(page)
-        return found + list(_warehouse(warehouse, fresh, upto, run_id))
+        theirs = rows.differences_of(warehouse.read, fresh.read, upto, run_id)
+        return found + [Difference("warehouse", *each) for each in theirs]
     finally:
         fresh.close()
+
+
+def _warehouse(live: Warehouse, fresh: Warehouse, upto: int) -> Iterator[Difference]:
+    live.make_views()
+    for each in rows.differences(live.read, fresh.read, upto):
+        yield Difference("warehouse", *each)
 
 
 def _documents(
@@ -181,48 +176,13 @@ def _fields(live: Any, fresh: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def _warehouse(
-    live: Warehouse, fresh: Warehouse, upto: int, run_id: str | None = None
-) -> Iterator[Difference]:
-    """Every column of every table, summed over the rows of each run, whatever their order.
-
-    ``run_id``: of this run alone, in the tables that its own events fill.
-    """
-    tables = TABLES if run_id is None else [each for each in TABLES if each not in OF_BRANCHES]
-    for table in tables:
-        with live.read() as ours, fresh.read() as theirs:
-            stored = _sums(ours, table, upto, run_id)
-            replayed = _sums(theirs, table, upto, run_id)
-        yield from _unequal(table, stored, replayed)
-
-
-def _sums(
-    cursor: duckdb.DuckDBPyConnection, table: str, upto: int, run_id: str | None = None
-) -> Sums:
-    """A hash of each column with the row's position, summed: equal sums mean equal rows."""
-    columns = [name for name, *_ in cursor.execute(f"DESCRIBE {table}").fetchall()]
-    hashes = ", ".join(f"sum(hash(position, {name})) AS {name}" for name in columns)
-    which: str = "position <= ?"
-    values: list[int | str] = [upto]
-    if run_id is not None:
-        which, values = f"{which} AND run_id = ?", [upto, run_id]
-    found = cursor.execute(
-        f"SELECT {OWNERS.get(table, 'run_id')} AS run, count(*) AS rows, {hashes} FROM {table}"  # noqa: S608 (ours)
-        f" WHERE {which} GROUP BY ALL",
-        values,
-    ).fetchall()
-    return {run: dict(zip(("rows", *columns), sums, strict=True)) for run, *sums in found}
-
-
-def _unequal(table: str, live: Sums, fresh: Sums) -> Iterator[Difference]:
-    for run_id in sorted(live.keys() | fresh.keys()):
-        ours, theirs = live.get(run_id, {}), fresh.get(run_id, {})
-        rows = (ours.get("rows", 0), theirs.get("rows", 0))
-        if rows[0] != rows[1]:
-            sentence = f"table {table} has {rows[0]} rows, the ledger makes {rows[1]}"
-            yield Difference("warehouse", run_id, sentence)
-            continue
-        for column in ours:
-            if ours[column] != theirs[column]:
-                sentence = f"table {table} differs from the ledger in column {column}"
-                yield Difference("warehouse", run_id, sentence)
+def _copy(copy: Path, fresh: Warehouse, upto: int) -> Iterator[Difference]:
+    """What the copy for analysts says and the ledger does not, as far as the copy goes."""
+    try:
+        with sandbox.connect(copy, memory_bytes=COPY_BYTES, threads=1) as connection:
+            ((position,),) = connection.execute("SELECT max(position) FROM tracking").fetchall()
+            found = list(rows.differences(connection.cursor, fresh.read, min(position or 0, upto)))
+    except duckdb.Error as error:
+        yield Difference(PUBLISHED, None, f"the file cannot be read: {str(error).splitlines()[0]}")
+        return
+    yield from (Difference(PUBLISHED, *each) for each in found)

@@ -172,6 +172,8 @@ def _decimal(value: float) -> Decimal:
 
 IDENTITY_DIGITS = 12  # that tell data sets apart to people
 _BEGINNING = ("snapshotId", "restore")  # of a branch: it begins where another run was
+# Of what another trainer was told, in its words: when it speaks and saves decides no loss.
+_UNDECIDING = frozenset({"logging_steps", "eval_steps", "save_steps"})
 
 
 class Planned(NamedTuple):
@@ -181,15 +183,20 @@ class Planned(NamedTuple):
     origin: Mapping[str, Any] | None = None  # the snapshot that a branch begins from
     identity: str | None = None  # of the rows that it read, if it has
     validation_identity: str | None = None  # of the data set that it measured on
+    hyperparameters: Mapping[str, Any] | None = None  # of an imported run, as far as they are known
 
 
 def differences(run: Planned, baseline: Planned) -> list[Difference]:
     """What two runs do not have in common of what decides their loss, field by field.
 
     How the sequences of an update are divided is not among it, nor are labels and engines. Rows
-    that both have read are compared by their identity, whatever files they came from.
+    that both have read are compared by their identity, whatever files they came from; imported
+    runs by those hyperparameters that both are known to have.
     """
     ours, theirs = dict(_deciding(run)), dict(_deciding(baseline))
+    told = _told(run), _told(baseline)
+    for said, each in zip(told, (ours, theirs), strict=True):
+        each |= {field: said[field] for field in said if all(field in other for other in told)}
     for field, of_run, of_baseline in (
         ("dataset", run.identity, baseline.identity),
         ("validation.dataset", run.validation_identity, baseline.validation_identity),
@@ -219,6 +226,12 @@ def _deciding(planned: Planned) -> Iterator[tuple[str, Any]]:
     yield "validation.dataset", _rows(validation.get("dataset"))
     for name in _BEGINNING:
         yield f"origin.{name}", (planned.origin or {}).get(name)
+
+
+def _told(planned: Planned) -> dict[str, Any]:
+    """What decided the loss of an imported run, by the names of its trainer."""
+    said = _leaves(planned.hyperparameters or {}, "")
+    return {f"hyperparameters.{name}": value for name, value in said if name not in _UNDECIDING}
 
 
 def _rows(dataset: str | None) -> str | None:

@@ -19,8 +19,7 @@ from urllib.parse import quote
 import duckdb
 from eventsourcing.persistence import OperationalError
 
-from ledger import codec
-from ledger.events import Recorded, run_stream
+from ledger.reading import Reading
 from ledger.store.sqlite import Database, SQLiteRecorder
 from projections.errors import InUseError, ProjectionError
 from projections.follow import Follower
@@ -45,12 +44,12 @@ class ReadOnly(Database):
         return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
 
-class LedgerFile:
+class LedgerFile(Reading):
     """The events in a file, as a projection follows them."""
 
     def __init__(self, path: Path) -> None:
         self._database = ReadOnly(path)
-        self._recorder = SQLiteRecorder(self._database)
+        super().__init__(SQLiteRecorder(self._database))
 
     def close(self) -> None:
         """Give the file back."""
@@ -59,18 +58,6 @@ class LedgerFile:
     def position(self) -> int:
         """The newest position; 0 when nothing was recorded yet."""
         return self._recorder.max_notification_id() or 0
-
-    def read(self, after: int, limit: int) -> list[Recorded]:
-        """At most ``limit`` events beyond ``after``, in order."""
-        page = self._recorder.select_notifications(after, limit, inclusive_of_start=False)
-        return [Recorded(each.id, codec.decode(each)) for each in page]
-
-    def read_run(
-        self, run_id: str, after: int, limit: int, upto: int | None = None
-    ) -> list[Recorded]:
-        """The same, of one run."""
-        page = self._recorder.select_family(run_stream(run_id), gt=after, limit=limit, lte=upto)
-        return [Recorded(each.id, codec.decode(each)) for each in page]
 
     def wait_beyond(self, position: int, timeout: float) -> bool:
         """Wait for an event beyond ``position``; False when none came in ``timeout`` seconds."""

@@ -4,17 +4,17 @@ Where there is much to build, each projection is built in a process of its own (
 two cores both take as long as the slower one, and a server that asks goes on answering meanwhile.
 """
 
-from contextlib import closing
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
-from ledger.store.sqlite import Database
 from projections import apart
-from projections.documents import Documents
+from projections.apart import BUILDS, Progress
 from projections.source import Source, pages
-from projections.warehouse import Warehouse
 
 DOCUMENTS = "documents.db"
 WAREHOUSE = "warehouse.duckdb"
+FILES = {"documents": DOCUMENTS, "warehouse": WAREHOUSE}
 LITTLE = 20_000  # events that are folded before two more interpreters have started
 
 
@@ -31,22 +31,34 @@ def build(source: Source, folder: Path, upto: int, *, ledger: Path | None = None
         CorruptError: an event cannot be read.
         ProjectionError: a process of ours ended before it had finished.
     """
-    documents, warehouse = paths = [folder / DOCUMENTS, folder / WAREHOUSE]
+    paths = files(folder, FILES)
+    for _ in building(source, paths, upto, ledger=ledger):
+        pass
+    return list(paths.values())
+
+
+def files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Where the projections of these names are in a folder."""
+    return {name: folder / FILES[name] for name in names}
+
+
+def building(
+    source: Source, paths: Mapping[str, Path], upto: int, *, ledger: Path | None = None
+) -> Generator[Progress, None, None]:
+    """The same for the projections of these names, at these paths, with how far each has come."""
     if ledger is None or upto <= LITTLE:
-        _build(source, documents, warehouse, upto)
+        yield from _building_here(source, paths, upto)
     else:
-        apart.build(ledger, {"documents": documents, "warehouse": warehouse}, upto)
-    return paths
+        yield from apart.build(ledger, paths, upto)
 
 
-def _build(source: Source, documents: Path, warehouse: Path, upto: int) -> None:
-    """Build both here: each page is read and decoded once."""
-    with (
-        closing(Database(documents, synchronous="NORMAL")) as database,
-        closing(Warehouse(warehouse)) as filled,
-    ):
-        folded = Documents(database, source)
+def _building_here(
+    source: Source, paths: Mapping[str, Path], upto: int
+) -> Generator[Progress, None, None]:
+    """Build them in this process: each page is read and decoded once."""
+    with ExitStack() as stack:
+        built = [stack.enter_context(BUILDS[name](source, path)) for name, path in paths.items()]
         for page in pages(source, upto):
-            folded.apply(page)
-            filled.apply(page)
-        filled.make_views()
+            for each in built:
+                each.apply(page)
+                yield Progress(each.name, each.position())

@@ -1,13 +1,19 @@
 """Proof: whether the ledger is true, who did what in a run, and a receipt to take away."""
 
-from typing import Annotated
+from collections.abc import Generator
+from contextlib import closing
+from itertools import chain
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
 
-from api import receipt
+from api import problems, receipt
 from api.access import Principal
+from api.routes.events import NO_BUFFERING
 from api.routes.service import service_of
-from api.wire import Json
+from api.streams import Parts
+from api.wire import Json, dump
 from ledger import signing
 
 router = APIRouter(prefix="/v1")
@@ -24,6 +30,33 @@ def audit(
     """Check every event against its chain and the seals, and the projections against a replay."""
     service = service_of(request)
     return Json(service.auditor.verify(None if run is None else service.find(run)))
+
+
+@router.post("/audit/rebuild")
+def rebuild_projections(
+    request: Request,
+    _: Principal,
+    projection: Annotated[
+        Literal["documents", "warehouse"] | None, Query(description="Only this one.")
+    ] = None,
+) -> Response:
+    """Make projections anew from the first event on, and put them in the place of the live ones."""
+    told = service_of(request).rebuilder.rebuild(projection)
+    first = next(told)  # what is refused, is refused before anything is said
+    lines = _lines(first, told, request)
+    return Parts(lines, media_type="application/jsonl", headers=NO_BUFFERING)
+
+
+def _lines(
+    first: dict[str, Any], told: Generator[dict[str, Any], None, None], request: Request
+) -> Generator[bytes, None, None]:
+    """Each on a line; when it cannot go on, the last line is the problem."""
+    with closing(told):
+        try:
+            for each in chain([first], told):
+                yield dump(each) + b"\n"
+        except problems.TOLD as error:
+            yield bytes(problems.of(error, request).body) + b"\n"
 
 
 @router.post("/audit/key", status_code=201)

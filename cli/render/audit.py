@@ -27,6 +27,7 @@ _COLUMNS = (
 )
 _IDS = frozenset({"snapshotId", "tokenSha256", "planSha256", "requestSha256", "sha256"})
 _LONG = frozenset({"writer", "path", "uri", "advice", "lastSignAt"})  # not on one line of a log
+_MADE_FROM = {"published copy": "warehouse"}
 _MOST = 100  # characters of a fact on one line
 
 
@@ -44,6 +45,18 @@ def verdict(answer: Json) -> str:
     head = f"{what} is whole" if answer["ok"] else f"{counted(len(faults), 'fault')} found"
     lines = [f"{head}: {read}", *_seals(answer.get("seals")), *_unknown(answer)]
     return "\n".join([*lines, *(_fault(each) for each in faults)]) + "\n"
+
+
+def remedy(faults: list[Json]) -> str:
+    """What to do about what was found."""
+    if any(each["verdict"] != "projectionDiffers" for each in faults):
+        return (
+            "docs/audit.md says what each fault means; a backup, an export or a receipt made "
+            "before tells what was there"
+        )
+    names = {_MADE_FROM.get(each["projection"], str(each["projection"])) for each in faults}
+    only = f" --projection {names.pop()}" if len(names) == 1 else ""
+    return f"the ledger is whole; have made anew what differs: trainledger audit rebuild{only}"
 
 
 def _seals(seals: Json | None) -> Iterator[str]:

@@ -230,13 +230,15 @@ def of_run(connection: sqlite3.Connection, run_id: str, upto: int = NEWEST) -> l
     return _select(connection, which, upto, run=run_id)
 
 
-def beginning_with(connection: sqlite3.Connection, prefix: str, limit: int) -> list[dict[str, Any]]:
-    """Snapshots of any run whose ids begin with ``prefix``, by id."""
+def beginning_with(
+    connection: sqlite3.Connection, prefix: str, limit: int, upto: int = NEWEST
+) -> list[dict[str, Any]]:
+    """Snapshots of any run whose ids begin with ``prefix``, by id, as of a position."""
     return _select(
         connection,
         "WHERE s.snapshot_id >= :first AND s.snapshot_id < :beyond"
         " ORDER BY s.snapshot_id, s.position LIMIT :limit",
-        NEWEST,
+        upto,
         first=prefix,
         beyond=prefix + "\U0010ffff",
         limit=limit,

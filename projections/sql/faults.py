@@ -13,7 +13,7 @@ MEMORY = "the query needs more memory than one may have"
 ROOM = "the answer is larger than one may be"
 
 _WHERE = re.compile(r"\n+(?P<head>LINE \d+: )(?P<line>.*)\n(?P<mark> *\^+)\s*$", re.DOTALL)
-_PREFIX = re.compile(r"^(?:[A-Z][A-Za-z-]* )+Error: ")
+_PREFIX = re.compile(r"^[A-Z][A-Za-z-]* (?:[A-Za-z-]+ )*?Error: ")
 _CARRIED = re.compile(
     r"^(?:\w+::\w+\(\) failed \(\d+\): |Invalid Input Error: reading the schema .*? failed: \w+: )"
 )  # what stands before it where rows went from one library to another
@@ -25,6 +25,10 @@ _ASIDES = re.compile(
 )
 _KNOWN = (
     (r"(?:Table|View) with name (.+?) does not exist", r"there is no table or view \1"),
+    (
+        r"(?:Scalar|Table|Aggregate|Macro) Function with name (.+?) does not exist",
+        r"there is no function \1",
+    ),
     (r'Referenced column "(.+?)" not found in FROM clause', r"there is no column \1 here"),
     (r'syntax error at or near "(.+?)"', r'this is no SQL from "\1" on'),
     (r"syntax error at end of input", "the query ends too early"),

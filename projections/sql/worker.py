@@ -1,8 +1,9 @@
 """A process that answers queries one by one, and that can be killed: ``projections.sql.worker``.
 
 It gets each query over a socket together with an open file for the answer, says that it has begun,
-and then what became of it. It ends when the socket does, when nothing was asked for a while, or by
-its own alarm when nobody stopped a query in time.
+and then what became of it. It ends when the socket does, when nothing was asked for a while, by its
+own alarm when nobody stopped a query in time, and when a query has left it little memory: the next
+one, which begins in a new process, has as much as any.
 """
 
 import json
@@ -25,6 +26,7 @@ from projections.sql.pool import Limits
 IDLE_SECONDS = 60.0
 ALARM_SECONDS = 5.0  # after the time that a query may take: our parent is gone
 MARGIN_BYTES = 512 << 20  # beside what DuckDB counts itself: stacks, single values, Python's own
+KEPT_BYTES = MARGIN_BYTES // 2  # that a process may hold for good of what its queries took
 NICENESS = 10  # trainers and the server go first
 
 
@@ -74,6 +76,7 @@ def main() -> None:
     limits = Limits(*stated)
     _confine(limits)
     copy = Copy(Path(path), limits)
+    most = _data_bytes() + KEPT_BYTES
     with socket.socket(fileno=0) as asker, suppress(ConnectionError):  # nobody listens any more
         asker.settimeout(IDLE_SECONDS)
         while (received := _receive(asker)) is not None:
@@ -83,6 +86,8 @@ def main() -> None:
             with suppress(OSError):  # what could not be written has been said
                 file.close()
             asker.sendall(json.dumps(said).encode() + b"\n")
+            if "limit" in said or _data_bytes() > most:
+                return
 
 
 def _confine(limits: Limits) -> None:
@@ -92,6 +97,12 @@ def _confine(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits.answer_bytes, limits.answer_bytes))
     data = limits.memory_bytes + MARGIN_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+
+
+def _data_bytes() -> int:
+    """What this process holds of that which its limit is of, freed or not. Source: proc(5)."""
+    pages = Path("/proc/self/statm").read_text("ascii").split()[5]
+    return int(pages) * resource.getpagesize()
 
 
 def _receive(asker: socket.socket) -> tuple[dict[str, Any], BinaryIO] | None:

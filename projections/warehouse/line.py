@@ -34,9 +34,11 @@ FROM (
         unnest($runs) AS run_id, unnest($before) AS before, unnest($last) AS last,
         unnest($written) AS written
 ) AS line
-JOIN metric AS m ON m.run_id = line.run_id AND m.step <= line.last
+JOIN metric AS m
+    ON m.run_id = line.run_id AND m.step <= line.last AND m.position <= $upto
 ANTI JOIN restore AS r
     ON r.run_id = m.run_id
+    AND r.position <= $upto
     AND r.step < m.step
     AND r.position > least(m.position, line.written)
     AND r.position < greatest(m.position, line.written)
@@ -56,15 +58,22 @@ def stretches(ancestry: Iterable[Mapping[str, Any]]) -> list[Stretch]:
 
 
 def series(
-    warehouse: Warehouse, ancestry: Iterable[Mapping[str, Any]], field: str
+    warehouse: Warehouse,
+    ancestry: Iterable[Mapping[str, Any]],
+    field: str,
+    *,
+    upto: int | None = None,
 ) -> tuple[Steps, Values]:
-    """Steps of the line, rising, and the values of ``field``; steps that lack it are left out."""
+    """Steps of the line, rising, and the values of ``field``; steps that lack it are left out.
+
+    ``upto``: as they were when the ledger ended at this position.
+    """
     facts: dict[str, Any] = {} if field in CORE else {"field": field}
     with warehouse.read() as cursor:
         found = cursor.execute(
             f"SELECT before + step AS step, position, {value_of(field)} AS value {_LINE}"
             " WHERE value IS NOT NULL",
-            facts | _placeholders(ancestry),
+            facts | _placeholders(ancestry, upto),
         ).fetchnumpy()
     return newest(found)
 
@@ -95,10 +104,11 @@ def metrics(
     return list(updates.values())
 
 
-def _placeholders(ancestry: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """A list for each column of the stretches."""
+def _placeholders(ancestry: Iterable[Mapping[str, Any]], upto: int | None = None) -> dict[str, Any]:
+    """A list for each column of the stretches, and the position that they are read to."""
     runs = stretches(ancestry)
     return {
+        "upto": END if upto is None else upto,
         "runs": [each.run_id for each in runs],
         "before": [each.before for each in runs],
         "last": [each.last for each in runs],

@@ -24,10 +24,11 @@ class Publisher:
 
     def __init__(self, warehouse: Warehouse, path: Path) -> None:
         self._warehouse = warehouse
-        self._path = path
+        self.path = path
         self._stopping = threading.Event()
         self._moved = threading.Condition()
         self._published = -1  # position of the newest copy
+        self._file = 0  # of the warehouse's files, which one it is a copy of
         self._wanted = -1  # position that somebody waits for
         self._thread = threading.Thread(target=self._keep, name="publish", daemon=True)
         self.failure: Exception | None = None  # why the newest copy is old; None while it is not
@@ -53,9 +54,9 @@ class Publisher:
             self._wanted = max(self._wanted, position)
             self._moved.notify_all()
             self._moved.wait_for(
-                lambda: self._published >= position or self._wanted < position, timeout
+                lambda: self._has(position) or self._wanted < position or self._is_over, timeout
             )
-            return self._published >= position
+            return self._has(position)
 
     def wait_for_ends(self, timeout: float) -> bool:
         """Have the end of every run published that the warehouse holds; False: not in time."""
@@ -68,7 +69,8 @@ class Publisher:
                 self._moved.wait_for(self._is_urgent, LOOK_SECONDS)
             began = time.monotonic()
             is_due = began >= due or self._has_end() or self._is_urgent()
-            if self._warehouse.position() == self._published or not is_due:
+            is_current = self._file == self._warehouse.files
+            if (is_current and self._warehouse.position() == self._published) or not is_due:
                 continue
             self._publish()
             due = time.monotonic() + max(PAUSE_SECONDS, SHARE * (time.monotonic() - began))
@@ -79,12 +81,22 @@ class Publisher:
 
     def _is_urgent(self) -> bool:
         """Whether somebody waits for what the warehouse holds by now, or we are to stop."""
-        is_wanted = self._published < self._wanted <= self._warehouse.position()
+        is_wanted = 0 <= self._wanted <= self._warehouse.position() and not self._has(self._wanted)
         return is_wanted or self._stopping.is_set()
 
+    def _has(self, position: int) -> bool:
+        """Whether the newest copy is of the file that is there now, and goes so far."""
+        return self._published >= position and self._file == self._warehouse.files
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether nothing will be published any more, or is not yet."""
+        return self._stopping.is_set() or not self._thread.is_alive()
+
     def _publish(self) -> None:
+        file = self._warehouse.files  # before: one that is replaced meanwhile is published again
         try:
-            published = publish(self._warehouse, self._path)
+            published = publish(self._warehouse, self.path)
         except (duckdb.Error, OSError, subprocess.CalledProcessError) as error:
             self.failure = error  # info shows it; a later round tries again
             with self._moved:
@@ -93,7 +105,7 @@ class Publisher:
             return
         self.failure = None
         with self._moved:
-            self._published = published
+            self._published, self._file = published, file
             self._moved.notify_all()
 
 

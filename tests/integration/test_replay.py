@@ -1,6 +1,7 @@
 """Both projections made anew, each by a process of its own that reads the ledger's file."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -91,6 +92,28 @@ def test_an_unreadable_event_is_said_and_no_fault_of_a_process(home: Home, tmp_p
 
     with pytest.raises(CorruptError, match=r"^version \d+ of run/\w+/a1 is not a run.step_report"):
         home.build(tmp_path / "made", home.ledger.position())
+
+
+def test_the_first_process_that_ends_in_a_fault_ends_the_other(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever it is: nobody waits for what will not be used."""
+    ended = tmp_path / "ended"
+    interpreter = tmp_path / "python"
+    interpreter.write_text(
+        "#!/bin/sh\n"
+        f'[ "$3" = documents ] && exec {sys.executable} -c "import time, pathlib; time.sleep(20);'
+        f" pathlib.Path('{ended}').touch()\"\n"
+        f'exec {sys.executable} "$@"\n'
+    )
+    interpreter.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    (tmp_path / "made" / "warehouse.lock").mkdir(parents=True)  # where it says whose it is
+
+    with pytest.raises(ProjectionError, match="built the warehouse anew ended in a fault"):
+        home.build(tmp_path / "made", home.ledger.position())
+
+    assert not ended.exists()
 
 
 def test_a_process_that_cannot_write_is_named(

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,25 @@ def test_what_asks_for_too_much_is_over_within_its_time_and_a_second(
 def slack() -> float:
     """What a busy machine may add: processes are started and killed meanwhile."""
     return 2 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+LARGE = "SELECT length(repeat('x', 100000000)) AS n"  # 0.1 GB, and as much again in between
+
+
+@pytest.mark.parametrize("greedy", [ENDLESS[5], "SELECT length(repeat('x', 200000000)) AS n"])
+def test_a_query_has_as_much_memory_as_any_other_whatever_was_asked_before(
+    home: Path, greedy: str
+) -> None:
+    """What a greedy query took, answered or not, is not taken from the next one."""
+    pool = Pool(home / "analytics.duckdb", Limits(60.0, MEMORY, threads=1), workers=1)
+
+    with suppress(QueryLimitError):
+        ask(pool, greedy).file.close()
+
+    assert rows(pool, LARGE) == [{"n": 100_000_000}]
+    with ask(pool, "SELECT 1 AS one", "arrow").file as file:  # its library is loaded only now
+        assert pyarrow.ipc.open_stream(file).read_all().to_pylist() == [{"one": 1}]
+    pool.close()
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow", "json"])

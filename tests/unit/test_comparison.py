@@ -233,6 +233,22 @@ def test_a_branch_begins_elsewhere() -> None:
     ]
 
 
+def test_what_two_imported_runs_were_told_differently_is_a_difference() -> None:
+    """S104, S105: by the names of their tracker; when it logs and saves decides no loss."""
+    run = planned()._replace(
+        hyperparameters={"max_steps": 100, "lora": {"r": 8}, "logging_steps": 5, "seed": 7}
+    )
+    baseline = planned()._replace(
+        hyperparameters={"max_steps": 200, "lora": {"r": 16}, "logging_steps": 10, "warmup": 3}
+    )
+
+    assert differences(run, baseline) == [
+        {"field": "hyperparameters.max_steps", "run": 100, "baseline": 200},
+        {"field": "hyperparameters.lora.r", "run": 8, "baseline": 16},
+    ]
+    assert differences(run, planned()) == []  # nobody knows what the other was told
+
+
 def test_labels_engines_and_saves_are_no_differences() -> None:
     """S95: two runs with the same configuration train the same rows, whatever they are called."""
     one = planned(name="one", project="a", execution={"saveEvery": 5, "maxAttempts": 1})

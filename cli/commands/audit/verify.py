@@ -8,7 +8,7 @@ from cli import terminal
 from cli.context import client_of
 from cli.errors import CommandError, Exit
 from cli.options import Output, OutputOption
-from cli.render.audit import verdict
+from cli.render.audit import remedy, verdict
 
 
 def verify(
@@ -34,4 +34,4 @@ def verify(
     else:
         terminal.write_json(answer, compact=output is Output.JSON_COMPACT)
     if not answer["ok"]:
-        raise CommandError("the audit found faults", Exit.RUN_FAILED)
+        raise CommandError("the audit found faults", Exit.RUN_FAILED, hint=remedy(answer["faults"]))
