@@ -65,15 +65,24 @@ class Client:
             return said
         return _checked(answer)
 
-    def lines(self, path: str, **parameters: Any) -> Iterator[str]:
+    def lines(
+        self,
+        path: str,
+        *,
+        body: Json | None = None,
+        silence: float | None = SILENCE_SECONDS,
+        **parameters: Any,
+    ) -> Iterator[str]:
         """Lines of a stream as they come; a last line without its end is not given.
+
+        ``body`` and ``silence`` are as for ``download``.
 
         Raises:
             PassingError: the stream broke off, or was silent for too long.
             CommandError: the service refused.
         """
         accept = {"Accept": "application/jsonl"}
-        with self._stream(path, parameters, accept, silence=SILENCE_SECONDS) as answer:
+        with self._stream(path, parameters, accept, silence=silence, body=body) as answer:
             yield from _lines(answer.iter_bytes(), with_rest=False)
 
     def text(self, path: str, **parameters: Any) -> Iterator[str]:
@@ -173,6 +182,8 @@ class Client:
         is_ours = settings.url is None or is_loopback(self.url)
         if token is None and is_ours:  # the account's own token stays on its machine
             token = embedded.token(settings.home)
+        if token and not token.isascii():
+            raise CommandError("the token holds characters that no token has", Exit.USAGE)
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     @contextmanager

@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
 EXIT_CODES = {
     Exit.OK: "done",
-    Exit.RUN_FAILED: "with --exit-status: not completed, or differs; pause, audit or check failed",
+    Exit.RUN_FAILED: "not completed, or differs (--exit-status); pause, audit or check failed",
     Exit.USAGE: "the command was used wrongly",
     Exit.NOT_FOUND: "what was asked for does not exist",
     Exit.REFUSED: "the service refused, or is not ready",

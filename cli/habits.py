@@ -19,14 +19,17 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from cli import terminal
 from cli.errors import CommandError, Exit
 from cli.fields import FIELDS, Fields
+from cli.near import nearest
 from cli.options import PageMode
 from cli.settings import Given
 from cli.shape import Shape
+from cli.sparing import spare
 
 Function = Callable[..., Any]
 _TEMPLATE = "template="
 _UNSHAPED = frozenset({"text", "wide", "table"})  # these stand back where JSON is asked for
 _NONE = Fields(())
+_WHOLE = 1_000  # letters, more than the first sentence of any command has
 
 
 class Habits(typer.Typer):
@@ -36,7 +39,7 @@ class Habits(typer.Typer):
         """``usual``: the command that is meant where a folder stands in the place of one."""
         super().__init__(
             help=summary,
-            cls=TyperGroup if usual is None else _with_usual(usual),
+            cls=_Group if usual is None else _with_usual(usual),
             no_args_is_help=True,
             add_completion=False,
             rich_markup_mode=None,  # rich alone takes longer than all the rest
@@ -56,15 +59,32 @@ class Habits(typer.Typer):
         return register
 
 
+class _Group(TyperGroup):
+    """A group whose options are taken as those of its commands are."""
+
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 (help has further lines)
+        """The whole of its sentence, where commands are listed."""
+        return super().get_short_help_str(_WHOLE)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Its groups, and then the commands that are in none of them."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: not isinstance(self.commands[name], TyperGroup))
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options."""
+        return spare(super().get_params(ctx))
+
+
 def _with_usual(command: str) -> type[TyperGroup]:
     """A group that takes a folder alone for the argument of ``command``."""
 
-    class _Group(TyperGroup):
+    class _WithUsual(_Group):
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             is_folder = self.get_command(ctx, args[0]) is None and Path(args[0]).is_dir()
             return super().resolve_command(ctx, [command, *args] if is_folder else args)
 
-    return _Group
+    return _WithUsual
 
 
 def _say_version(value: bool) -> None:
@@ -174,12 +194,16 @@ def _shaped(
 class _Command(TyperCommand):
     """A command that takes what all of them take."""
 
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 (help has further lines)
+        """The whole of its first sentence, where commands are listed."""
+        return super().get_short_help_str(_WHOLE)
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Its own options and those of every command; what it has itself goes before."""
         *own, last = super().get_params(ctx)
         taken = {name for each in own for name in each.opts}
         shared = [*(_options(_shaped) if self._formats else ()), *_talk()]
-        return [*own, *(each for each in shared if not taken & set(each.opts)), last]
+        return spare([*own, *(each for each in shared if not taken & set(each.opts)), last])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; an option whose value stands in brackets may stand without one."""
@@ -264,8 +288,10 @@ def _names(ctx: Any, text: str | None, offered: Fields) -> tuple[str, ...]:
     names = tuple(name for each in (text or "").split(",") if (name := each.strip()))
     for name in names:
         if offered.names and name not in offered.names:
+            near = nearest(name, offered.names)
+            meant = f"did you mean '{near}'? " if near else ""
             raise typer.BadParameter(
-                f"'{name}' is no field of this command, --json= lists them.",
+                f"'{name}' is no field of this command, {meant}--json= lists them.",
                 ctx=ctx,
                 param_hint="'--json'",
             )

@@ -43,7 +43,9 @@ def _mapping(where: str, what: str, *, command: str) -> tuple[Json, Path]:
     document = _document(text.removeprefix("\ufeff"), what)
     if not isinstance(document, dict):
         raise CommandError(
-            f"{what} is no mapping of fields", Exit.USAGE, hint=f"see `{command} --help`"
+            f"{what} is no mapping of fields",
+            Exit.USAGE,
+            hint=f"see `trainledger {command} --help`",
         )
     return absolute(document, folder), folder
 

@@ -100,6 +100,7 @@ def _planned(service: Service, run_id: RunId) -> Planned:
         begun and {"snapshotId": begun["snapshot_id"], "restore": begun["restore"]},
         record.get("datasetIdentity"),
         record.get("validationIdentity"),
+        record["settings"]["hyperparameters"] if record.get("imported") else None,
     )
 
 

@@ -108,7 +108,7 @@ def _add(history: History, columns: _Columns, cells: Sequence[str], place: str) 
     if times is not None:
         at = _moment(cells[times], f"{history.file}, {place}, column {names[times]}")
     history.add(place, step, _named(names, cells, trained), at=at)
-    if validated:
+    if any(cells[each] for each in validated):  # most lines of a long table have no validation
         history.add(place, step, _named(names, cells, validated), validation=True, at=at)
 
 

@@ -24,7 +24,7 @@ def _lines(said: Json, kind: str | None, paid: str | None) -> Iterator[str]:
         yield f"{counted(said['rejectedLines'], 'line')} of its reports rejected"
     if said.get("reason"):
         yield f"ended: {plain(said['reason'])}"
-    if said.get("rank") is not None:
+    if said.get("rank") is not None and said.get("code") != "rank-hung":  # which names it
         yield _of_rank(said)
     if said.get("superseded"):
         yield _taken_back(said["superseded"])

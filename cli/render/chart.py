@@ -1,15 +1,19 @@
 """A number of a run as a chart of the terminal. Imports plotille: load it late."""
 
+import functools
+import math
 from typing import Any
 
 import plotille
 
-from cli.render.text import cells, count, counted, number, plain
+from cli.render.text import cells, count, counted, plain
 from cli.wire import Json
 
 HEIGHT = 15  # lines of the chart itself
 DOTS = 2  # of braille beside one another in a column
 AXES = 24  # columns for what stands left and right of it
+_TICK = 10  # columns between two labels of steps
+_FEWEST_DIGITS, _MOST_DIGITS = 4, 8  # of a value at its axis
 _LEAST, _MOST = 20, 160  # columns of the chart itself
 _BLANK, _BRAILLE = 0x2800, range(0x2801, 0x2900)
 _ASCII = {_BLANK: " "} | dict.fromkeys(_BRAILLE, "*")
@@ -50,8 +54,8 @@ def _figure(width: int, steps: tuple[int, int], bounds: list[tuple[float, float]
     figure.origin = False
     figure.width, figure.height = width, HEIGHT
     figure.x_label = "step"
-    figure.register_label_formatter(float, _label)
-    figure.register_label_formatter(int, _label)
+    for kind in (float, int):
+        figure.register_label_formatter(kind, functools.partial(_label, width=width))
     low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
     space = (high - low) / 20 or abs(high) / 20 or 1.0
     figure.set_y_limits(min_=low - space, max_=high + space)
@@ -60,8 +64,23 @@ def _figure(width: int, steps: tuple[int, int], bounds: list[tuple[float, float]
     return figure
 
 
-def _label(value: float, chars: int, *, left: bool = False, **_: float) -> str:
-    """A number of an axis in so many columns; steps are whole."""
-    text = count(round(value)) if left else number(float(f"{value:.4g}"))
+def _label(value: float, chars: int, delta: float, *, width: int, left: bool = False) -> str:
+    """A number of an axis in so many columns, where ``delta`` is what the whole axis spans.
+
+    Steps are whole, and those between two of them have no label. Values have the digits that tell
+    one line from the next.
+    """
+    text = _step(value, delta * _TICK / width) if left else _value(value, delta / HEIGHT)
     space = " " * (chars - cells(text))
     return text + space if left else space + text
+
+
+def _step(value: float, apart: float) -> str:
+    return count(round(value)) if abs(value - round(value)) <= apart / 2 else ""
+
+
+def _value(value: float, apart: float) -> str:
+    before = math.floor(math.log10(abs(value))) + 1 if value else 0
+    behind = -math.floor(math.log10(apart)) if apart > 0 else 0
+    digits = min(max(before + behind, _FEWEST_DIGITS), _MOST_DIGITS)
+    return f"{float(f'{value:.{digits}g}'):.{max(digits, 6)}g}"  # 12340, and not 1.234e+04

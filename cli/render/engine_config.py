@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from cli.render.part import part
 from cli.render.settings import leaves
 from cli.render.table import Column, table
-from cli.render.text import value
+from cli.render.text import cells, plain, value
 from cli.wire import Json
 
 _COLUMNS = (Column("setting"), Column("requested"), Column("resolved"))
@@ -12,7 +13,10 @@ _NOTHING = object()
 
 
 def engine_config(answer: Json, *, width: int | None) -> str:
-    """Each requested setting; a second value only where the engine resolved it differently."""
+    """Each requested setting; a second value only where the engine resolved it differently.
+
+    Where the terminal is too narrow for three columns, it stands below the first one.
+    """
     resolved = answer["resolved"]
     rows = [
         [name, value(each), _otherwise(each, _found(resolved, name.split(".")))]
@@ -20,14 +24,21 @@ def engine_config(answer: Json, *, width: int | None) -> str:
     ]
     if not rows:
         return "nothing was requested of the engine\n"
-    return table(_COLUMNS, rows, width)
+    shown = table(_COLUMNS, rows, width)
+    if width is None or max(map(cells, shown.split("\n"))) <= width:
+        return shown
+    named = (
+        (plain(name), f"{said}\nresolved to {otherwise}" if otherwise else said)
+        for name, said, otherwise in rows
+    )
+    return part("Requested", named, width)
 
 
 def _otherwise(requested: Any, resolved: Any) -> str:
-    """What it was resolved to, where that is known and something else."""
+    """What it was resolved to, where that is known and reads as something else."""
     if resolved is _NOTHING or _are_equal(requested, resolved):
         return ""
-    return value(resolved)
+    return "" if value(resolved) == value(requested) else value(resolved)
 
 
 def _are_equal(one: Any, other: Any) -> bool:

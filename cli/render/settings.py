@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from cli.render.text import plain, value
+from cli.progress import TERMINAL
+from cli.render.text import cells, plain, value, wrap
 from cli.wire import Json
 
 _GROUPS = (
@@ -14,6 +15,7 @@ _GROUPS = (
     ("Run settings", "run", ""),
 )
 _NAME_COLUMNS = 40
+_INDENT = " " * 6  # of a value that stands below its name
 
 Leaf = tuple[str, Any]
 
@@ -26,11 +28,12 @@ def settings(record: Json, width: int | None, *, attempt: int | None = None) -> 
     groups, stated = record.get("settings") or {}, set(_stated(record))
     whose = "" if attempt is None else f" of attempt {attempt}"
     lines = [f"Settings{whose} (* stated by the plan)"]
+    absent = "not reported" if record.get("phase") in TERMINAL else "not reported yet"
     for title, name, prefix in _GROUPS:
         lines.append(f"  {title}")
         group = groups.get(name)
         if not group:
-            lines.append("    not reported yet" if group is None else "    none")
+            lines.append(f"    {absent}" if group is None else "    none")
             continue
         named = list(leaves(group))
         space = min(max(len(plain(leaf)) for leaf, _ in named), _NAME_COLUMNS)
@@ -61,8 +64,7 @@ def leaves(group: Json, prefix: str = "") -> Iterator[Leaf]:
 
 def _line(leaf: str, each: Any, star: str, *, space: int, width: int | None) -> str:
     text = f"  {star} {plain(leaf):<{space}}  {value(each)}"
-    return (
-        text
-        if width is None or len(text) <= width
-        else f"  {star} {plain(leaf)}\n      {value(each)}"
-    )
+    if width is None or cells(text) <= width:
+        return text
+    wrapped = wrap(value(each), width - len(_INDENT))
+    return "\n".join([f"  {star} {plain(leaf)}", *(f"{_INDENT}{line}" for line in wrapped)])

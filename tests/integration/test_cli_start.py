@@ -202,13 +202,14 @@ def test_start_and_wait_in_text_tells_the_whole_story(canned: CannedServer, plan
         ("n\n", [], 0),
         ("\n", [], 1),
         ("", ["--force"], 1),
+        ("", ["--disable-prompt"], 1),
         ("", ["env"], 1),
     ],
 )
 def test_a_terminal_is_asked_first(
     canned: CannedServer, plan: str, answer: str, flags: list[str], posts: int
 ) -> None:
-    """S164, S168: Enter means yes; --force and the environment skip the question."""
+    """S164, S168: Enter means yes; --force, the switch and its variable skip the question."""
     quiet = {"TRAINLEDGER_DISABLE_PROMPTS": "true"} if flags == ["env"] else {}
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -281,6 +281,29 @@ def test_imported_runs_can_be_compared_and_audited(product: Importer, tmp_path: 
     assert "is whole" in audit
 
 
+def test_imported_runs_that_were_told_otherwise_are_compared_across_plans(
+    product: Importer, tmp_path: Path
+) -> None:
+    """S104, S105: what the state says of its trainer is compared as a plan is."""
+    runs = [
+        product.run("trainer-state", state(tmp_path / f"{epochs}", row, num_train_epochs=epochs))
+        for epochs, row in ((1, {"step": 4, "loss": 2.0}), (3, {"step": 4, "loss": 1.5}))
+    ]
+    ids = [each["runId"] for each in runs]
+
+    refused = product.call("runs", "compare", *ids, code=4)
+    compared = product.call("runs", "compare", *ids, "--across-plans").stdout
+
+    assert refused.stdout == ""
+    assert "  hyperparameters.num_train_epochs: 1 here, 3 in the baseline\n" in refused.stderr
+    assert (
+        "the plans differ\n"
+        "field                             run  baseline\n"
+        "hyperparameters.num_train_epochs  1    3\n"
+    ) in compared
+    assert " 4-4         1         2            1.5        +0.5  short of 10\n" in compared
+
+
 # -- files that are broken -------------------------------------------------------------------------
 
 BROKEN = {

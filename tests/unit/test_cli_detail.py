@@ -211,6 +211,16 @@ def test_an_attempt_names_the_rank_that_ended_the_others(
     assert shown[1:3] == ["ended: it stopped", line]
 
 
+def test_of_a_rank_that_hung_nobody_says_that_it_ended_first() -> None:
+    """I6: its reason names it, and the signal was ours."""
+    reason = "rank 1 of the training job kept the others waiting for too long"
+
+    shown = attempted(reason=reason, rank=1, code="rank-hung", signal=9, exitCode=None)
+
+    assert shown[1] == f"ended: {reason}"
+    assert not [line for line in shown if "ended first" in line]
+
+
 def test_an_attempt_that_had_nothing_to_go_on_from_says_so() -> None:
     """I6: and what it could not use."""
     damaged = {"snapshotId": SAVED_AT_40, "step": 40, "reason": "the manifest is missing"}

@@ -222,7 +222,7 @@ def test_a_chart_is_as_wide_as_the_terminal_within_reason() -> None:
 
 
 def test_the_fields_of_a_validation_are_shown_as_they_are_asked_for() -> None:
-    """I20: six sets have each its own names, and no column gives way to another."""
+    """I20: a set's own name where it is asked for, and no column gives way to another."""
     rows = [
         {"step": 7, "dataset": name, "measured": {f"eval_{name}_loss": n, "epoch": 1.0}}
         for n, name in enumerate(("a", "b"), 1)
@@ -237,10 +237,20 @@ def test_the_fields_of_a_validation_are_shown_as_they_are_asked_for() -> None:
         ["7", "a", "-"],
         ["7", "b", "2"],
     ]
-    assert other.splitlines()[3].split() == [
-        "step",
-        "dataset",
-        "eval_a_loss",
-        "epoch",
-        "eval_b_loss",
-    ]
+    assert other.splitlines()[3].split() == ["step", "dataset", "eval_*_loss", "epoch"]
+
+
+def labels(shown: str) -> tuple[list[str], list[str]]:
+    """What stands at the two axes of a chart."""
+    *above, steps = [line for line in shown.split("\n") if "|" in line and "-|-" not in line]
+    return [line.partition("|")[0].strip() for line in above], steps.partition("|")[2].split()
+
+
+def test_the_axes_of_a_chart_tell_near_values_and_few_steps_apart() -> None:
+    """S166: a number that stands twice at an axis says nothing."""
+    near = [bucket(n, n, entropy=(0.0, 5.936 + n / 1e5, 5.936 + n / 1e5)) for n in range(1, 5)]
+
+    values, steps = labels(chart(near, "entropy", width=80, ascii_only=True))
+
+    assert len(set(values)) == len(values) == HEIGHT + 1
+    assert steps == ["1", "2", "3"]  # 4 lies between two labels

@@ -1,13 +1,16 @@
 """Comparing live projections with their ledger: every difference is named."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import duckdb
 import pytest
 
 from ledger.store.sqlite import Database
 from projections.compare import Difference, differences
 from projections.documents import Documents
 from projections.warehouse import Warehouse
+from projections.warehouse.publish import publish
 from tests import make
 
 OTHER = "00000000000000bb"
@@ -204,8 +207,8 @@ def test_rows_too_few_and_too_many_are_named(live: Live) -> None:
     live.tamper("INSERT INTO restore SELECT * FROM restore")
 
     assert live.differences() == [
-        Difference("warehouse", make.RUN, "table restore has 2 rows, the ledger makes 1"),
         Difference("warehouse", OTHER, "table metric has 0 rows, the ledger makes 1"),
+        Difference("warehouse", make.RUN, "table restore has 2 rows, the ledger makes 1"),
     ]
 
 
@@ -219,3 +222,96 @@ def test_two_values_that_changed_places_are_a_difference(live: Live) -> None:
     assert [each.detail for each in live.differences()] == [
         "table metric differs from the ledger in column loss"
     ]
+
+
+def test_what_analysts_read_the_rows_through_is_compared_too(live: Live) -> None:
+    """Issue 7: a view that tells something else of true rows is an edited projection."""
+    live.warehouse.make_views()
+    for statement in (
+        "CREATE OR REPLACE VIEW metrics_long AS SELECT run_id, step, 0.0 AS value FROM metric",
+        "CREATE OR REPLACE MACRO segments_until(upto) AS TABLE SELECT * FROM run",
+        "DROP VIEW newest",
+        "CREATE VIEW mine AS SELECT 1 AS one",
+        "ALTER TABLE metric DROP COLUMN grad_norm",
+        "DROP TABLE failure",
+        "CREATE TABLE others (one INTEGER)",
+    ):
+        live.tamper(statement)
+
+    assert live.differences() == [
+        Difference("warehouse", None, detail)
+        for detail in (
+            "table failure is missing",
+            "table metric has other columns than the ledger makes",
+            "table others is none that the ledger makes",
+            "view metrics_long is not the one that is made for analysts",
+            "view mine is none that the ledger makes",
+            "view newest is missing",
+            "view segments_until is not the one that is made for analysts",
+        )
+    ]
+
+
+def scored(live: Live) -> None:
+    """Have both projections hold a rollout."""
+    live.history.add(make.scored(8, 0.5, attempt=2))
+    live.warehouse.apply(live.history.events)
+    live.documents.apply(live.history.events)
+
+
+def test_rows_of_events_that_never_came_are_named(live: Live) -> None:
+    """Beyond where the comparison ends, and still in every view."""
+    scored(live)
+    for table in ("metric", "rollout"):
+        live.tamper(
+            f"INSERT INTO {table} SELECT * REPLACE (position + 1000000 AS position) FROM {table}"
+            f" WHERE run_id = '{make.RUN}' LIMIT 1"
+        )
+
+    assert live.differences() == [
+        Difference(
+            "warehouse",
+            make.RUN,
+            f"table {table} has rows of events that the file has not come to: 1",
+        )
+        for table in ("metric", "rollout")
+    ]
+
+
+def test_a_changed_rollout_is_named(live: Live) -> None:
+    """Every table that is filled is compared, without anybody having to list it."""
+    scored(live)
+    live.tamper("UPDATE rollout SET score = 0.99")
+
+    assert live.differences() == [
+        Difference("warehouse", make.RUN, "table rollout differs from the ledger in column score")
+    ]
+
+
+def test_the_copy_for_analysts_is_compared_as_far_as_it_goes(live: Live, tmp_path: Path) -> None:
+    """Issue 7: the published file is a projection like any other, and nearer to strangers."""
+    kept, copy = Warehouse(tmp_path / "warehouse.duckdb"), tmp_path / "analytics.duckdb"
+    kept.apply(live.history.events)
+    publish(kept, copy)
+    kept.close()
+    live.history.add(make.steps(12, first=9, attempt=2))
+    live.warehouse.apply(live.history.events)
+    live.documents.apply(live.history.events)
+
+    def found() -> list[Difference]:
+        return differences(live.history, live.documents, live.warehouse, copy=copy)
+
+    assert found() == []
+    with duckdb.connect(str(copy)) as edited:
+        edited.execute("UPDATE metric SET loss = 0 WHERE step = 3")
+        edited.execute("DROP VIEW newest")
+    assert found() == [
+        Difference("published copy", None, "view newest is missing"),
+        Difference(
+            "published copy", make.RUN, "table metric differs from the ledger in column loss"
+        ),
+    ]
+    copy.write_bytes(b"not a database")
+    ((projection, run_id, detail),) = found()
+    assert (projection, run_id) == ("published copy", None)
+    assert detail.startswith("the file cannot be read: ")

@@ -1,43 +1,26 @@
 """``import trainer-state``: a run that Hugging Face's Trainer recorded."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.importing import (
-    BaseModel,
-    Dataset,
-    MaxGradNorm,
-    Name,
-    Project,
-    Stated,
-    Token,
-    folder_or_file,
-    submit,
-)
-from cli.options import Output, OutputOption
+from cli.importing import folder_or_file, importing
+
+if TYPE_CHECKING:
+    from cli.histories.history import History
 
 
-def import_trainer_state(  # noqa: PLR0913, PLR0917 (one for each option)
-    context: typer.Context,
+@importing
+def import_trainer_state(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A trainer_state.json.", show_default=False)
     ],
-    project: Project = None,
-    name: Name = None,
-    base_model: BaseModel = None,
-    dataset: Dataset = None,
-    max_grad_norm: MaxGradNorm = None,
-    submission_id: Token = None,
-    output: OutputOption = Output.TEXT,
-) -> None:
+) -> "History":
     """Import the history of a run from the state that Hugging Face's Trainer saves.
 
     The state of an output folder has the whole history; that of a checkpoint ends there.
     """
     from cli.histories import trainer  # noqa: PLC0415 (read where it is needed)
 
-    history = trainer.read_state(folder_or_file(file, is_folder=False))
-    stated = Stated(project, name, base_model, dataset, max_grad_norm, submission_id)
-    submit(context, history, stated, output)
+    return trainer.read_state(folder_or_file(file, is_folder=False))
