@@ -58,9 +58,9 @@ def main() -> int:
     # garbage takes a fifth less of the time of a long history (measured 2026-11-30).
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 10, 10)
-    with own(settings.home) as is_owner:
-        if not is_owner:
-            sys.stderr.write(f"another server works in {settings.home}\n")
+    with own(settings.home) as taken:
+        if taken:
+            sys.stderr.write(f"another server works {taken}\n")
             return 4
         _serve(settings)
     return 0

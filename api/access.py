@@ -43,6 +43,7 @@ NEEDED: dict[str, Needed] = {
     "read_ancestry": "reader",
     "read_line": "reader",
     "list_snapshots": "reader",
+    "read_rollouts": "reader",
     "get_snapshot": "reader",
     "read_audit_log": "reader",
     "read_receipt": "reader",
@@ -67,6 +68,7 @@ NEEDED: dict[str, Needed] = {
     # -- what an operator may: everything else
     "sweep_snapshots": "operator",
     "make_seal_key": "operator",
+    "rebuild_projections": "operator",
     "export_ledger": "operator",
     "back_up": "operator",
     "replay_ledger": "operator",
@@ -99,7 +101,9 @@ async def require(request: Request) -> str:
     token = bearer(request)
     if needed == "worker":
         job = _job(request)
-        if job is not None and service.dispatcher.admits(request.path_params["run_id"], job, token):
+        if job is not None and service.dispatcher.tokens.admits(
+            request.path_params["run_id"], job, token
+        ):
             return job.principal
         hint = JOB_HINT
     else:
@@ -146,7 +150,7 @@ async def _asker(service: Service, token: str) -> Asker | None:
     known = service.tokens.find(token)
     if known is not None:
         return Asker(known.principal, known.role, known)
-    reporter = await run_in_threadpool(service.dispatcher.reporter, token) if token else None
+    reporter = await run_in_threadpool(service.dispatcher.tokens.reporter, token) if token else None
     return None if reporter is None else Asker(reporter[1].principal, "worker")
 
 

@@ -7,7 +7,7 @@ large to be copied all at once. The manifest comes last: an archive without one 
 import hashlib
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from api.archive import Member, pack
 from api.home import LEDGER
 from api.problems import NOT_READY, ProblemError
+from api.rows import Rows
 from api.wire import dump
 from engine.dispatch.artifacts import ArtifactStore, DamagedError
 from ledger import exchange, moments
@@ -45,6 +46,7 @@ class Parts(NamedTuple):
     documents: Documents
     warehouse: Warehouse
     artifacts: ArtifactStore
+    rows: Rows
     catch_up: Callable[[str, int], bool]  # waits for a projection; whether it got there
 
 
@@ -60,8 +62,8 @@ class Exchange:
         """Delete what a server left that died."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def export(self, *, artifacts: bool) -> Iterator[bytes]:
-        """Every event as a line, the views as Parquet, and the snapshots if they are wanted.
+    def export(self, *, artifacts: bool, datasets: bool) -> Generator[bytes, None, None]:
+        """Every event as a line, the views as Parquet; snapshots and rows if they are wanted.
 
         Raises:
             ProblemError: the views are not there yet.
@@ -77,29 +79,37 @@ class Exchange:
         with events.open("wb") as file:
             tale = exchange.write(parts.ledger.read_stored, position, file.write)
         told: list[dict[str, Any]] = []
-        views_of = {"views": [path.stem for path in paths], "snapshots": told}
+        sent: list[dict[str, Any]] = []
+        views_of = {"views": [path.stem for path in paths], "snapshots": told, "datasets": sent}
         members = chain(
             [Member.of(EVENTS, events)],
             (Member.of(f"{VIEWS}/{path.name}", path) for path in paths),
             self._snapshots(Path(work.name), told) if artifacts else (),
+            parts.rows.members(sent) if datasets else (),
         )
         return self._packed(work, "export", members, tale._asdict() | views_of)
 
-    def backup(self) -> Iterator[bytes]:
-        """The event database as of one commit; the ledger goes on meanwhile."""
+    def backup(self, *, datasets: bool) -> Generator[bytes, None, None]:
+        """The event database as of one commit, and the rows of data sets if they are wanted.
+
+        The ledger goes on meanwhile.
+        """
         work = self._work()
         copy = Path(work.name) / LEDGER
         self._parts.database.copy_to(copy)
         facts = _described(copy)
-        return self._packed(work, "backup", [Member.of(LEDGER, copy)], facts)
+        sent: list[dict[str, Any]] = []
+        rows = self._parts.rows.members(sent) if datasets else ()
+        members = chain([Member.of(LEDGER, copy)], rows)
+        return self._packed(work, "backup", members, facts | {"datasets": sent})
 
-    def replay(self, to: str) -> Iterator[bytes]:
+    def replay(self, to: str) -> Generator[bytes, None, None]:
         """Both projections as of a position or a moment.
 
         Raises:
-            LedgerError: ``to`` is neither.
+            LedgerError: ``to`` is neither, or is still to come.
         """
-        position = moments.position_of(self._parts.ledger, to)
+        position = moments.past(self._parts.ledger, to, self._clock()).position
         work = self._work()
         parts = self._parts
         paths = replay.build(parts.ledger, Path(work.name), position, ledger=parts.database.path)
@@ -118,7 +128,7 @@ class Exchange:
         kind: str,
         members: Iterable[Member],
         facts: dict[str, Any],
-    ) -> Iterator[bytes]:
+    ) -> Generator[bytes, None, None]:
         """The archive of these files and a manifest, which may tell what was found meanwhile."""
         made_at = self._clock()
         head = {

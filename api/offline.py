@@ -20,11 +20,13 @@ from eventsourcing.persistence import PersistenceError
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from api import rows
 from api.exchange import ARTIFACTS, EVENTS, FORMAT, MANIFEST
 from api.home import LEDGER, PUBLISHED, WAREHOUSE, own
 from api.settings import Settings
 from api.wire import dump
 from engine.dispatch.artifacts import ArtifactError, ArtifactStore
+from engine.dispatch.local import DATASETS
 from ledger import exchange
 from ledger.errors import LedgerError, RefusedError
 from ledger.ledger import Ledger
@@ -77,8 +79,14 @@ def import_(settings: Settings, folder: Path) -> Answer:
             database.close()
         _compare(tale._asdict(), manifest, ("events", "position", "digest"))
         snapshots = _adopt(settings, folder, manifest)
+        datasets = rows.put(
+            manifest.get("datasets", []),
+            settings.home / DATASETS,
+            lambda name: (folder / name).open("rb"),
+        )
     counts = {"events": tale.events, "streams": tale.streams, "position": tale.position}
-    return {"home": str(settings.home), **counts, "snapshots": snapshots, "openRuns": unfinished}
+    files = {"snapshots": snapshots, "datasets": datasets}
+    return {"home": str(settings.home), **counts, **files, "openRuns": unfinished}
 
 
 def restore(settings: Settings, file: Path) -> Answer:
@@ -97,6 +105,11 @@ def restore(settings: Settings, file: Path) -> Answer:
             found = {"position": ledger.position(), "openRuns": len(ledger.open_runs())}
         finally:
             database.close()
+        found["datasets"] = rows.put(
+            manifest.get("datasets", []),  # which an earlier version did not take along
+            settings.home / DATASETS,
+            lambda name: _member(archive, name),
+        )
     counts = {"events": manifest["events"], **found, "madeAt": manifest["madeAt"]}
     return {"home": str(settings.home), **counts}
 
@@ -115,9 +128,9 @@ def _empty(home: Path) -> Iterator[Path]:
         RefusedError: a server works in the home, or its ledger holds events.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with own(home) as is_owner:
-        if not is_owner:
-            raise RefusedError(f"a server works in {home}", "trainledger server stop")
+    with own(home) as taken:
+        if taken:
+            raise RefusedError(f"a server works {taken}", "trainledger server stop")
         if events := _events(home / LEDGER):
             raise RefusedError(f"{home} is not empty: its ledger has {events} events", OTHER_HOME)
         fresh = home / f"{LEDGER}.new"

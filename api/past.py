@@ -12,7 +12,7 @@ from typing import Any
 from api.problems import ATTEMPT_NOT_FOUND, NOT_READY, ProblemError
 from api.service import Service, utc_now
 from ledger import moments
-from ledger.errors import NotFoundError
+from ledger.errors import NoSnapshotError, NotFoundError
 from ledger.moments import Moment
 from ledger.run import TERMINAL
 from projections import wire
@@ -78,6 +78,23 @@ def record(service: Service, run_id: str, moment: Moment, *, attempt: int | None
     if found is None:
         raise _not_yet(service, run_id, moment)
     return service.priced(found) | {"liveness": _liveness(found, moment.at)} | said(moment)
+
+
+def snapshot(service: Service, newest: Answer, moment: Moment) -> Answer:
+    """A snapshot as it was; ``newest``: as it is.
+
+    Raises:
+        NoSnapshotError: it was committed later.
+    """
+    snapshot_id = newest["snapshotId"]
+    found = service.documents.snapshot(snapshot_id, upto=moment.position)
+    if not found:
+        raise NoSnapshotError(
+            f"snapshot {snapshot_id[:12]} did not exist as of "
+            f"{wire.moment(timing.millis(moment.at))}: it was committed at {newest['committedAt']}",
+            "ask for a later moment",
+        )
+    return found[0]
 
 
 def check(service: Service, run_id: str, moment: Moment, *, attempt: int | None) -> None:

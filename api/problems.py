@@ -94,6 +94,12 @@ SUBMISSION_NOT_FOUND = Problem(
     "The token asked for no branch of this run",
     "trainledger runs branches RUN shows what was asked for",
 )
+ROLLOUTS_NOT_FOUND = Problem(
+    "rollouts-not-found",
+    404,
+    "The run kept no rollouts of this update",
+    "trainledger runs rollouts RUN shows the newest ones",
+)
 HPARAMS_NOT_FOUND = Problem(
     "hyperparameters-not-found",
     404,
@@ -221,6 +227,7 @@ ALL = (
     NO_SUCH_PAGE,
     ATTEMPT_NOT_FOUND,
     PREPARATION_NOT_FOUND,
+    ROLLOUTS_NOT_FOUND,
     HPARAMS_NOT_FOUND,
     ENGINE_CONFIG_NOT_FOUND,
     NOT_COMPARABLE,

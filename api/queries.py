@@ -5,6 +5,8 @@ from fastapi import Request
 from api.problems import BAD_REQUEST, ProblemError
 
 SHOWN_CHARACTERS = 80  # of a name that is not known
+NOTHING = "nothing may stand after the ?"
+AS_OF = "this is read as it is now; docs/audit.md has what can be read as of an earlier moment"
 
 
 def refuse_unknown_names(request: Request) -> None:
@@ -16,11 +18,10 @@ def refuse_unknown_names(request: Request) -> None:
     known = _names(request)
     for name in request.query_params:
         if name not in known:
-            raise ProblemError(
-                BAD_REQUEST,
-                f"{name[:SHOWN_CHARACTERS]} is not known here",
-                f"known here are {', '.join(known)}" if known else "nothing may stand after the ?",
-            )
+            hint = f"known here are {', '.join(known)}" if known else NOTHING
+            if name == "asOf" and request.method == "GET":
+                hint = AS_OF
+            raise ProblemError(BAD_REQUEST, f"{name[:SHOWN_CHARACTERS]} is not known here", hint)
 
 
 def _names(request: Request) -> list[str]:

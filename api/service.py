@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from api import audit, exchange
+from api import audit, exchange, rebuild
 from api.audit import Auditor
 from api.auth import token_file
 from api.exchange import Exchange
@@ -19,6 +19,8 @@ from api.problems import (
     PREPARATION_NOT_FOUND,
     ProblemError,
 )
+from api.rebuild import Rebuilder
+from api.rows import Rows
 from api.settings import Settings
 from engine.dispatch import gpus
 from engine.dispatch.artifacts import ArtifactStore
@@ -41,7 +43,9 @@ from ledger.store.sqlite import Database, SQLiteRecorder
 from ledger.tokens import Tokens
 from projections import wire
 from projections.documents import Documents
+from projections.errors import ProjectionError
 from projections.follow import Follower
+from projections.rebuild import Live
 from projections.sql.pool import Limits, Pool
 from projections.tensorboard import Curves
 from projections.warehouse import Warehouse
@@ -103,7 +107,7 @@ class Service:
         )
         self.dispatcher = Dispatcher(
             self.ledger,
-            LocalLauncher(home, self.gpus.values()),
+            LocalLauncher(home, self.gpus.values(), rank_seconds=settings.rank_seconds),
             self.pool,
             self.keeper,
             preparations=settings.preparations,
@@ -119,9 +123,19 @@ class Service:
                 self._database.path,
                 self.documents,
                 self.warehouse,
+                self.publisher,
                 self.followers,
                 self.catch_up,
             )
+        )
+        self.rebuilder = Rebuilder(
+            rebuild.Parts(
+                self.ledger,
+                self._database.path,
+                Live(self.documents, self.warehouse),
+                self.publisher,
+            ),
+            home / EXCHANGE,
         )
         self.exchange = Exchange(
             exchange.Parts(
@@ -130,6 +144,7 @@ class Service:
                 self.documents,
                 self.warehouse,
                 self.artifacts,
+                Rows(self.datasets, home / DATASETS),
                 self.catch_up,
             ),
             home / EXCHANGE,
@@ -154,14 +169,14 @@ class Service:
         self.keeper.rounds.start()
         self.brancher.rounds.start()
         self.sealing.start()
-        self.dispatcher.start()
+        self.dispatcher.rounds.start()
         self.hub.start()
 
     def stop(self) -> None:
         """Stop every thread, then close the files; attempts go on without us."""
         self.hub.stop()
         self.queries.close()
-        self.dispatcher.stop()
+        self.dispatcher.rounds.stop()
         self.keeper.rounds.stop()
         self.brancher.rounds.stop()
         self.sealing.stop()
@@ -336,7 +351,7 @@ class Service:
             name: follower.failure for name, follower in self.followers.items()
         }
         failures["published copy"] = self.publisher.failure
-        failures["dispatch"] = self.dispatcher.failure
+        failures["dispatch"] = self.dispatcher.rounds.failure
         failures["snapshots"] = self.keeper.rounds.failure
         failures["branches"] = self.brancher.rounds.failure
         failures["seals"] = self.sealing.failure
@@ -349,12 +364,19 @@ class Service:
                 {
                     "name": name,
                     "ok": failure is None,
-                    "detail": "works" if failure is None else type(failure).__name__,
+                    "detail": _said(failure),
                 }
                 for name, failure in failures.items()
             ),
             {"name": "price book", "ok": fault is None, "detail": fault or "works"},
         ]
+
+
+def _said(failure: Exception | None) -> str:
+    """What a check says of a part; of a fault that has no sentence for people, its kind."""
+    if failure is None:
+        return "works"
+    return str(failure) if isinstance(failure, ProjectionError) else type(failure).__name__
 
 
 def _check_command(role: str, *, is_local: bool) -> None:

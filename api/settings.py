@@ -14,6 +14,7 @@ from pydantic_settings import (
 )
 
 from engine.dispatch import gpus
+from engine.runner.job import RANK_SECONDS
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 CLIENT_NAMES = frozenset(
@@ -57,6 +58,13 @@ class Settings(BaseSettings):
         ge=1,
         description="How many runs have their rows prepared at the same time, before they claim "
         "devices; each preparation takes every core.",
+    )
+    rank_seconds: float = Field(
+        default=RANK_SECONDS,
+        gt=0,
+        description="How long one rank of a run on several devices may keep the others waiting, "
+        "until it counts as hung and the next attempt begins; rank 0 may take twelve times as long "
+        "for what it does alone, such as saving.",
     )
     artifacts: str = Field(
         default="",

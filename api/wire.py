@@ -24,7 +24,8 @@ NOT_TOLD = {
     "timestamp",
     "reported_at",
     "token_sha256",
-}
+    "rollouts",
+}  # members that are told as others, that are nobody's business, or that are asked for apart
 
 
 class Json(Response):

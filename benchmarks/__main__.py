@@ -22,6 +22,7 @@ NAMES = (
         "saving",
         "overhead",
         "listing",
+        "rollouts",
         "reading",
         "analysts",
     ),

@@ -5,6 +5,7 @@
     python -m benchmarks.trainer steady SECONDS   five steps a second, as many runs at once do
     python -m benchmarks.trainer die STEPS        killed straight after the last call returned
     python -m benchmarks.trainer timed ROUNDS     each call timed, in turns with the floor
+    python -m benchmarks.trainer rollouts STEPS   64 rollouts for each step, each call timed
 
 Except for ``die`` it begins when the file ``go`` is in its output folder.
 """
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from typing import IO
 
 from benchmarks.steps import measured
+from benchmarks.texts import scored
 from engine.client import Reporter, output_folder
 
 RHYTHM_SECONDS = 0.05
@@ -74,6 +76,20 @@ def timed(report: Reporter, rounds: int) -> None:
     report.completed()
 
 
+def rollouts(report: Reporter, steps: int) -> None:
+    """Leave the moment of the first call, and the seconds of each."""
+    every = [scored() for _ in range(steps)]
+    (output_folder() / "began").write_text(repr(time.time()))
+    seconds = []
+    for step, each in enumerate(every, start=1):
+        began = time.perf_counter()
+        report.rollouts(step, each)
+        seconds.append(time.perf_counter() - began)
+        report.step(step, measured(step))
+    (output_folder() / "times.json").write_text(json.dumps(seconds))
+    report.completed()
+
+
 def write(plain: IO[str], numbers: dict[str, float]) -> None:
     """The floor: what any trainer does that logs to a file."""
     plain.write(json.dumps(numbers) + "\n")
@@ -98,7 +114,14 @@ def _work() -> None:
         pass
 
 
-MANNERS = {"fast": fast, "rhythm": rhythm, "steady": steady, "die": die, "timed": timed}
+MANNERS = {
+    "fast": fast,
+    "rhythm": rhythm,
+    "steady": steady,
+    "die": die,
+    "timed": timed,
+    "rollouts": rollouts,
+}
 
 
 def main(manner: str, number: int) -> None:

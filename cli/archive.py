@@ -43,7 +43,7 @@ def unpack(client: "Client", path: str, folder: Path, **parameters: Any) -> Json
     return manifest
 
 
-def keep(client: "Client", path: str, file: Path) -> int:
+def keep(client: "Client", path: str, file: Path, **parameters: Any) -> int:
     """Keep what ``path`` answers as one new file; its size.
 
     Raises:
@@ -57,7 +57,7 @@ def keep(client: "Client", path: str, file: Path) -> int:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with (
             os.fdopen(handle, "wb") as target,
-            client.download(path, silence=None) as (_, parts),
+            client.download(path, silence=None, **parameters) as (_, parts),
         ):
             for part in parts:
                 target.write(part)

@@ -52,7 +52,7 @@ _IMPORTED = Fields(
         *("sha256", "beside", "loss", "leftOut", "replaced"),
     )
 )
-_HOME = Fields(("home", "events", "snapshots", "position", "openRuns"))
+_HOME = Fields(("home", "events", "snapshots", "datasets", "position", "openRuns"))
 
 FIELDS = {
     "runs start": Fields(("runId", "submissionId", "created", "phase", "position")),
@@ -82,6 +82,13 @@ FIELDS = {
     "runs engine-config": Fields(("runId", "attempt", "requested", "resolved")),
     "runs grafana": Fields(("runId", "platformProject", "attempt", "url", "expiresAt")),
     "runs events": Fields(_EVENT),
+    "runs rollouts": Fields(
+        (
+            *("place", "attempt", "prompt", "completion", "score", "terms"),
+            *("superseded", "supersededBy"),
+        ),
+        rows=("rollouts",),
+    ),
     "runs snapshots": Fields(_SNAPSHOT, rows=("snapshots",)),
     "runs branch": Fields(
         (
@@ -135,6 +142,7 @@ FIELDS = {
         )
     ),
     "audit replay": Fields(("position", "into")),
+    "audit rebuild": Fields(("rebuilt", "position", "seconds")),
     "audit keygen": Fields(("publicKey", "file")),
     "tokens create": Fields((*_TOKEN, "token")),
     "tokens list": Fields(_TOKEN, rows=("tokens",)),
@@ -151,7 +159,7 @@ FIELDS = {
         )
     ),
     "sql": Fields((), rows=("rows",)),
-    "export": Fields(("position", "events", "views", "snapshots", "into")),
+    "export": Fields(("position", "events", "views", "snapshots", "datasets", "into")),
     "import ledger": _HOME,
     "import trainer-state": _IMPORTED,
     "import trainer-log": _IMPORTED,

@@ -8,6 +8,7 @@ import typer
 from cli import settings, terminal
 from cli.commands.audit.keygen import make_key
 from cli.commands.audit.log import show_log
+from cli.commands.audit.rebuild import rebuild
 from cli.commands.audit.receipt import show_receipt
 from cli.commands.audit.replay import replay
 from cli.commands.audit.verify import verify
@@ -43,6 +44,7 @@ from cli.commands.runs.logs import show_logs
 from cli.commands.runs.metrics import show_metrics
 from cli.commands.runs.pause import pause
 from cli.commands.runs.resume import resume
+from cli.commands.runs.rollouts import show_rollouts
 from cli.commands.runs.snapshots import show_snapshots
 from cli.commands.runs.start import start
 from cli.commands.runs.sweep import sweep as sweep_values
@@ -104,6 +106,7 @@ runs.command("logs")(show_logs)
 runs.command("tensorboard")(show_tensorboard)
 runs.command("grafana")(link_to_grafana)
 runs.command("snapshots")(show_snapshots)
+runs.command("rollouts")(show_rollouts)
 runs.command("branch", epilog=_EPILOG)(branch)
 runs.command("branches")(list_branches)
 runs.command("sweep")(sweep_values)
@@ -134,6 +137,7 @@ audit.command("verify")(verify)
 audit.command("log")(show_log)
 audit.command("receipt")(show_receipt)
 audit.command("replay")(replay)
+audit.command("rebuild")(rebuild)
 audit.command("keygen")(make_key)
 app.command("sql", epilog=_EPILOG)(sql)
 app.command("export")(export_ledger)
@@ -177,13 +181,24 @@ def _call(arguments: list[str]) -> int:
         return _misused(error)
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
-    except OSError as error:  # of this machine: the disk is full, a file of the home is not ours
-        _complain(f"error: {error.strerror or error}: {error.filename or 'the output'}", None)
-        terminal.discard()
-        return Exit.REFUSED
+    except (OSError, UnicodeEncodeError) as error:
+        return _failed(error)
     except SystemExit:  # typer's own answer to a closed pipe while it writes help
         raise ClosedPipeError from None
     return code if isinstance(code, int) else Exit.OK
+
+
+def _failed(error: OSError | UnicodeEncodeError) -> int:
+    """Say what this machine did not do: its disk is full, a file is not ours, a word no text."""
+    if isinstance(error, UnicodeEncodeError):
+        _complain(
+            f"error: {error.object!r:.60} has bytes that are no characters in this locale",
+            "a locale of UTF-8, such as LC_ALL=C.UTF-8, has every character",
+        )
+        return Exit.USAGE
+    _complain(f"error: {error.strerror or error}: {error.filename or 'the output'}", None)
+    terminal.discard()
+    return Exit.REFUSED
 
 
 def _complain(message: str, hint: str | None) -> None:

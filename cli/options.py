@@ -58,6 +58,9 @@ SnapshotId = Annotated[
         metavar="ID", help="A snapshot id, or at least 4 digits of one.", show_default=False
     ),
 ]
+Superseded = Annotated[
+    bool, typer.Option("--superseded", help="Also what a restore took back, and by which.")
+]
 OutputOption = Annotated[Output, typer.Option("-o", "--output", metavar="FORMAT")]
 WaitLimit = Annotated[
     str | None,

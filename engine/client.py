@@ -25,6 +25,7 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 _TAIL_BYTES = 65_536  # read at once when the end of the last whole line is looked for
+_PART_BYTES = 500_000  # of rollouts in one line, far below what a line may hold
 
 _settings = os.environ  # noqa: TID251 - this module is where a worker reads its settings
 
@@ -161,6 +162,29 @@ class Reporter:
     ) -> None:
         """The model was evaluated after update ``step``; 0 is before the first."""
         self._append("validation", step=step, dataset=dataset, measured=_numbers(measured))
+
+    def rollouts(self, step: int, scored: Iterable[Mapping[str, object]]) -> None:
+        """Rollouts for update ``step`` were scored, in this order.
+
+        Each has ``prompt`` and ``completion``, a text or messages with role and content, its
+        ``score``, and by choice ``terms``, the weighted share of each term of the reward by name.
+        Those of one update may be said in several calls.
+        """
+        part: list[bytes] = []
+        for each in scored:
+            rollout = _encode(_rollout(each)).encode("utf-8", "replace")
+            if part and sum(map(len, part)) + len(rollout) > _PART_BYTES:
+                self._append_rollouts(step, part)
+                part = []
+            part.append(rollout)
+        if part:
+            self._append_rollouts(step, part)
+
+    def _append_rollouts(self, step: int, rollouts: list[bytes]) -> None:
+        """Write a report of rollouts that are JSON already, since they are long."""
+        head = _encode({"kind": "rollouts", "at": self._clock(), "step": step})
+        line = b'%s,"rollouts":[%s]}\n' % (head[:-1].encode(), b",".join(rollouts))
+        self._write(line, durable=False)
 
     def restore(self, step: int) -> None:
         """The trainer went back to update ``step``: what it said of later ones no longer counts."""
@@ -421,6 +445,17 @@ def _numbers(measured: Mapping[str, object]) -> dict[str, object]:
             said[name] = value
         elif value is not None:
             said[name] = _number(value)
+    return said
+
+
+def _rollout(scored: Mapping[str, object]) -> dict[str, object]:
+    """A rollout as a line says it; what it lacks the ledger will name."""
+    said: dict[str, object] = {name: _plain(value) for name, value in scored.items()}
+    if "score" in said:
+        said["score"] = _number(scored["score"])
+    terms = scored.get("terms")
+    if isinstance(terms, Mapping):
+        said["terms"] = _numbers(terms)
     return said
 
 

@@ -30,5 +30,6 @@ Where to look next
   TRAINLEDGER_HOME=$TRAINLEDGER_HOME trainledger runs events $run -o json
   examples/triage/plan.yaml    the plan of this run: copy it, and put your own rows in its place
   examples/command/train.py    a training program of your own, with four lines for the ledger
+  examples/grpo/train.py       reinforcement, and what each completion was rewarded for
   README.md                    how it works
 TEXT

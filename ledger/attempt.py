@@ -21,6 +21,7 @@ from ledger.events import (
     ReportsClosed,
     RestoreChecked,
     Restored,
+    RolloutsScored,
     SaveFailed,
     SnapshotReported,
     StageReported,
@@ -41,6 +42,7 @@ EVENT_OF: dict[str, type[Event]] = {
     "stage": StageReported,
     "step": StepReported,
     "validation": ValidationReported,
+    "rollouts": RolloutsScored,
     "restore": Restored,
     "restoreCheck": RestoreChecked,
     "snapshot": SnapshotReported,
@@ -138,8 +140,7 @@ def _check(head: JobHead, report: AnyReport) -> None:
     """
     match report:
         case reports.StepReport():
-            if report.step <= head.restored:
-                raise ReportError(f"step {report.step} was restored, the next one is later")
+            _check_is_later(head, report.step)
             _check_rises(head.step, report.step, "step")
             if report.step == head.step and (twice := head.fields & _names(report)):
                 raise ReportError(
@@ -153,8 +154,15 @@ def _check(head: JobHead, report: AnyReport) -> None:
             if report.step == head.validation_step and twice_said:
                 names = ", ".join(sorted(name for _, name in twice_said))
                 raise ReportError(f"step {report.step} was validated before with {names}")
+        case reports.RolloutsReport():
+            _check_is_later(head, report.step)
         case reports.RestoreReport() if report.step > head.step:
             raise ReportError(f"restored to step {report.step}, but the newest is {head.step}")
+
+
+def _check_is_later(head: JobHead, step: int) -> None:
+    if step <= head.restored:
+        raise ReportError(f"step {step} was restored, the next one is later")
 
 
 def _check_rises(newest: int, step: int, what: str) -> None:

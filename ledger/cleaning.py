@@ -4,10 +4,12 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
+from pydantic import BaseModel
+
 from ledger.events import Event
 from ledger.masking import address, masked
 
-_PLACES = frozenset(Event.model_fields)  # what every event says; nobody types it
+_OURS = frozenset({*Event.model_fields, "heads"})  # what nobody types
 _ADDRESSES = frozenset({"path", "uri"})  # of files that are opened: a folder may be called a=b
 
 EventT = TypeVar("EventT", bound=Event)
@@ -30,7 +32,7 @@ def _texts(kind: type[Event]) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in kind.model_fields.items()
-        if name not in _PLACES and _may_hold_text(field.annotation)
+        if name not in _OURS and _may_hold_text(field.annotation)
     )
 
 
@@ -44,4 +46,6 @@ def _may_hold_text(annotation: Any) -> bool:
         return _may_hold_text(arguments[0])
     if origin in (Union, UnionType, tuple, list):
         return any(map(_may_hold_text, arguments))
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return any(_may_hold_text(field.annotation) for field in annotation.model_fields.values())
     return False

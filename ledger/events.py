@@ -389,6 +389,27 @@ class ValidationReported(Event):
     measured: Measured
 
 
+class Rollout(BaseModel):
+    """What a model made of one prompt, and what that was worth."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    prompt: Any  # a text, or messages with role and content
+    completion: Any  # the same
+    score: float
+    terms: Measured = {}  # the weighted share of each term of the reward
+
+
+class RolloutsScored(Event):
+    """Rollouts for update ``step`` were scored; those of an update may come in several parts."""
+
+    TOPIC: ClassVar[str] = "run.rollouts_scored.v1"
+
+    step: PositiveInt
+    count: PositiveInt
+    rollouts: tuple[Rollout, ...]  # in the order of scoring: prompt, completion, score and terms
+
+
 class Restored(Event):
     """The run went back to the state as of ``step``; later steps are superseded.
 
@@ -758,6 +779,7 @@ EVENTS: tuple[type[Event], ...] = (
     StageReported,
     StepReported,
     ValidationReported,
+    RolloutsScored,
     Restored,
     RestoreChecked,
     SnapshotReported,
@@ -789,7 +811,10 @@ EVENTS: tuple[type[Event], ...] = (
 )
 
 ARCHIVABLE = frozenset(
-    {StageReported, StepReported, ValidationReported, MemoryMeasured, LineRejected}
+    {
+        *(StageReported, StepReported, ValidationReported, RolloutsScored, MemoryMeasured),
+        LineRejected,
+    }
 )  # the bulk: of a run that has ended, they may be kept as Parquet with their digest in the ledger
 
 REGISTRY: dict[str, type[Event]] = {kind.TOPIC: kind for kind in EVENTS}

@@ -9,6 +9,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from pydantic import BaseModel
+
 MASK = "***"
 LONGEST = 200  # characters of a name that are looked at, from its end
 
@@ -38,6 +40,14 @@ _QUERY = re.compile(r"([?&;])([\w.-]+)=([^&;#\s\"']+)")
 _PAIR = re.compile(  # of JSON, whose end may be cut off
     r'(?:^|(?<=[{,\s]))"((?:[^"\\]|\\.){0,200})"(\s{0,9}:\s{0,9})"((?:[^"\\]|\\.)*)("|$)'
 )
+_REPR = re.compile(  # the same of Python's own
+    r"(?:^|(?<=[{,\s]))'((?:[^'\\]|\\.){0,200})'(\s{0,9}:\s{0,9})([\"'])((?:(?!\3)[^\\]|\\.)*)(\3|$)"
+)
+_QUOTED = re.compile(  # NAME = "value"
+    r"(?<![\w?&;.-])([A-Za-z_][\w.-]*)(\s?=\s?)([\"'])((?:(?!\3)[^\\]|\\.)*)(\3|$)"
+)
+_HEADER = re.compile(r"(authorization\s?:\s?(?:bearer|basic|token)\s)([^\s\"',;]+)", re.IGNORECASE)
+_OURS = re.compile(r"\btlk_[\w-]{20,}")  # a token of this service: ledger/tokens.py
 _STATED = re.compile(r"(?<![\w?&;.-])([A-Za-z_][\w.-]*)=([^\s,;&\"'()\[\]{}]+)")  # NAME=value
 
 
@@ -49,17 +59,21 @@ def masked(value: Any) -> Any:
         return {name: _under(name, each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(masked(each) for each in value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update=masked(dict(value)))
     return value
 
 
 def text(said: str) -> str:
-    """A text without what its URLs, its JSON and its assignments hold of secrets."""
+    """A text without what its URLs, JSON, assignments and headers hold of secrets."""
     said = address(said)
     if "=" in said:
-        said = _STATED.sub(_without_statement, said)
+        said = _QUOTED.sub(_without_quoted, _STATED.sub(_without_statement, said))
     if '"' in said:
         said = _PAIR.sub(_without_member, said)
-    return said
+    if "'" in said:
+        said = _REPR.sub(_without_item, said)
+    return _OURS.sub(f"tlk_{MASK}", _HEADER.sub(rf"\g<1>{MASK}", said))
 
 
 def address(said: str) -> str:
@@ -142,6 +156,16 @@ def _without_statement(found: "re.Match[str]") -> str:
 def _without_member(found: "re.Match[str]") -> str:
     name, between, value, end = found.groups()
     return f'"{name}"{between}"{MASK}{end}' if _tells(name, value) else found[0]
+
+
+def _without_quoted(found: "re.Match[str]") -> str:
+    name, between, mark, value, end = found.groups()
+    return f"{name}{between}{mark}{MASK}{end}" if _tells(name, value) else found[0]
+
+
+def _without_item(found: "re.Match[str]") -> str:
+    name, between, mark, value, end = found.groups()
+    return f"'{name}'{between}{mark}{MASK}{end}" if _tells(name, value) else found[0]
 
 
 def _tells(name: str, value: str) -> bool:

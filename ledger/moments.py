@@ -35,23 +35,11 @@ class Source(Protocol):
         ...
 
 
-def position_of(ledger: Source, text: str) -> int:
-    """The position that ``text`` means: its number, or the one at a moment in ISO 8601.
-
-    Without a zone a moment is in UTC. What lies beyond the end of the ledger means its end.
-
-    Raises:
-        LedgerError: it is neither.
-    """
-    if _is_position(text):
-        return min(int(text), ledger.position())
-    return position_at(ledger, _time(text))
-
-
 def past(ledger: Source, text: str, now: datetime) -> Moment:
-    """The moment that ``text`` means, as for ``position_of``; none that is still to come.
+    """The moment that ``text`` means: a position, or a time in ISO 8601; none still to come.
 
-    A position is the moment at which its event was stored, a time is itself.
+    A position is the moment at which its event was stored, a time is itself, in UTC where it has no
+    zone.
 
     Raises:
         LedgerError: it is neither, lies in the future, or beyond the end of the ledger.

@@ -141,6 +141,11 @@ class SimCheck(Part):
     unit: Label | None = None
 
 
+_WITH_ACTIONS = frozenset(
+    {"attempt", "completed", "total", "save_every", "rollouts", "measured", "seconds"}
+)  # what an instruction of a script may state beside its action
+
+
 class SimStep(Part):
     """One instruction of a scripted trainer; exactly one action is stated.
 
@@ -168,13 +173,13 @@ class SimStep(Part):
     start_check: SimCheck | None = None  # report it, and end where it is refused
     refuse: Label | None = None
     crash: Crash | None = None
+    rollouts: PositiveInt | None = None  # with steps, step: score so many before each update
     measured: Measured = {}  # with steps, step, validation; loss is made up where absent
     seconds: NonNegativeFloat = 0.0
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:
-        with_others = {"attempt", "completed", "total", "save_every", "measured", "seconds"}
-        actions = sorted(self.model_fields_set - with_others)
+        actions = sorted(self.model_fields_set - _WITH_ACTIONS)
         if len(actions) != 1:
             raise ValueError(f"an instruction states exactly one action, this one {actions}")
         return self

@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 import orjson
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     NonNegativeFloat,
     TypeAdapter,
     ValidationError,
+    computed_field,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -88,6 +90,49 @@ class ValidationReport(Report):
     step: Count
     dataset: Annotated[str, Field(max_length=500)] | None = None  # which set, if several
     measured: Measured
+
+
+def _prompt(value: Any) -> Any:
+    """A text, or messages as chat templates take them.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str):
+        return value
+    is_chat = isinstance(value, list) and value and all(map(_is_message, value))
+    if not is_chat:
+        raise ValueError("expected a text, or messages that each have a role and content")
+    return value
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str) and "content" in value
+
+
+Prompt = Annotated[Any, AfterValidator(_prompt)]
+
+
+class Scored(Part):
+    """One rollout: a prompt, what the model made of it, and what that was worth."""
+
+    prompt: Prompt
+    completion: Prompt
+    score: Number
+    terms: Measured = {}  # the weighted share of each term of the reward
+
+
+class RolloutsReport(Report):
+    """Rollouts for update ``step`` were scored, in this order; more of them may follow."""
+
+    kind: Literal["rollouts"]
+    step: Step
+    rollouts: Annotated[tuple[Scored, ...], Field(min_length=1)]
+
+    @computed_field
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.rollouts)
 
 
 class RestoreReport(Report):
@@ -266,6 +311,7 @@ AnyReport = Annotated[
     | StageReport
     | StepReport
     | ValidationReport
+    | RolloutsReport
     | RestoreReport
     | RestoreCheckReport
     | SnapshotReport

@@ -119,6 +119,6 @@ class Follower:
         end = self._source.position()
         if position > end:
             raise ProjectionError(
-                f"{self._projection.name} is at position {position}, but the ledger ends at {end}: "
-                "it is of another ledger and has to be rebuilt"
+                f"it has come to position {position} and the ledger ends at {end}, so it is of "
+                "another ledger; trainledger audit rebuild makes it anew"
             )

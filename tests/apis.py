@@ -75,7 +75,7 @@ class Api:
 
     def token_of_job(self, run_id: str, job: Job) -> dict[str, str]:
         """The header that the runner of a job sends."""
-        return {"Authorization": f"Bearer {self.service.dispatcher.token(run_id, job)}"}
+        return {"Authorization": f"Bearer {self.service.dispatcher.tokens.of(run_id, job)}"}
 
     def token_for(self, name: str, role: RoleName, **more: Any) -> dict[str, str]:
         """The header with a new token of this name and role."""
@@ -192,7 +192,7 @@ def sealing(home: Path, **settings: Any) -> Iterator[Api]:
     """The same, which seals as any server does."""
     app = application(home, **settings)
     with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
-        app.state.service.dispatcher.stop()  # it would launch what a test opens
+        app.state.service.dispatcher.rounds.stop()  # it would launch what a test opens
         yield Api(client, app.state.service)
 
 
@@ -208,7 +208,7 @@ def listening(home: Path, **settings: Any) -> Iterator[Api]:
         thread.start()
         try:
             eventually(lambda: server.started, "the server has started")
-            app.state.service.dispatcher.stop()
+            app.state.service.dispatcher.rounds.stop()
             app.state.service.sealing.stop()
             url = "http://{}:{}".format(*listener.getsockname())
             with httpx2.Client(base_url=url, timeout=20) as client:

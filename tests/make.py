@@ -485,6 +485,26 @@ def validation(
     )
 
 
+def rollout(score: float, **facts: Any) -> events.Rollout:
+    """What a model made of a prompt, with one term that gave all of its score."""
+    said = {"prompt": "Say more.", "completion": "More.", "terms": {"correct": score}}
+    return events.Rollout(**{**said, "score": score, **facts})
+
+
+def scored(
+    step: int,
+    *rollouts: events.Rollout | float,
+    attempt: int = 1,
+    run: str = RUN,
+    at: float | None = None,
+) -> events.RolloutsScored:
+    """Rollouts of an update; a number is the score of one."""
+    every = tuple(each if isinstance(each, events.Rollout) else rollout(each) for each in rollouts)
+    return events.RolloutsScored(
+        **_report(run, attempt, at), step=step, count=len(every), rollouts=every
+    )
+
+
 def restored(
     step: int, attempt: int = 2, run: str = RUN, at: float | None = None
 ) -> events.Restored:

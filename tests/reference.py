@@ -162,6 +162,7 @@ TYPES = {
     "dict[str, Any]": "object",
     "dict[str, NonNegativeInt]": "integers by name",
     "Measured": "numbers by name",
+    "tuple[Rollout, ...]": "list of rollouts",
     "PhaseName": "phase",
     "EndClass": "`completed`, `input`, `resource`, `infrastructure`, `stopped` or `unknown`",
     "bytes": "bytes",

@@ -33,8 +33,9 @@ as `FILE.live`, and the next call goes on from there.
 ## How new it is
 
 The first two read a copy that the server publishes every few seconds while runs go on, at once when
-one has ended, and with `--fresh` before the query. Every answer says the ledger position that its
-copy goes to and when that was published; the view `newest` says it inside.
+one has ended, and with `--fresh` before the query. A query waits for the end of every run that had
+ended when it was asked, so what follows a `wait` finds the whole run. Every answer says the ledger
+position that its copy goes to and when that was published; the view `newest` says it inside.
 
 ## Values
 
@@ -51,10 +52,10 @@ TAIL = """\
 ## What they are made of
 
 The views are made of tables that only ever grow: `run`, `phase`, `failure`, `attempt`,
-`attempt_end`, `restore`, `metric`, `validation`, `branch`, `branch_state` and `event`, with
-`segments`, `metrics_all` and `validations_all`, which say what restores took back, and `tracking`,
-the position of each batch. `metrics_all_until(POSITION)` and `validations_all_until(POSITION)` are
-as of an earlier position: what a later restore took back still counts. They may change with any
+`attempt_end`, `restore`, `metric`, `validation`, `rollout`, `branch`, `branch_state` and `event`,
+with `segments`, `metrics_all`, `validations_all` and `rollouts_all`, which say what restores took
+back, and `tracking`, the position of each batch. `metrics_all_until(POSITION)` and its two likes
+are as of an earlier position: what a later restore took back still counts. They may change with any
 version.
 """
 

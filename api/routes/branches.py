@@ -12,7 +12,7 @@ from starlette.responses import Response
 from api import past
 from api.access import Principal, asker_of
 from api.problems import SUBMISSION_NOT_FOUND, ProblemError
-from api.routes.metrics import columns
+from api.routes.metrics import columns, reach
 from api.routes.runs import AsOf, Position
 from api.routes.service import service_of
 from api.service import Service
@@ -22,7 +22,7 @@ from ledger.branch import BranchState, Child
 from ledger.events import BranchRequested, Restore, submission_stream
 from ledger.ledger import check_token
 from projections.digest import config_sha256
-from projections.documents.store import MOST_BRANCHES
+from projections.documents.reading import MOST_BRANCHES
 from projections.documents.timing import millis
 from projections.warehouse import line
 from projections.wire import moment
@@ -152,16 +152,20 @@ def read_line(
     request: Request,
     _: Principal,
     field: Annotated[str, Query(description="The engine's own name of the number.")] = "loss",
+    as_of: AsOf = None,
 ) -> Response:
     """One number along the line of a run: its ancestors up to where each was left, then its own."""
     service = service_of(request)
     found = service.find(run_id)
-    for projection in ("documents", "warehouse"):
-        service.catch_up(projection, service.ledger.position())
-    ancestry = service.documents.ancestry(found)
+    if as_of is None:
+        service.catch_up("documents", service.ledger.position())
+    moment = reach(service, found, as_of)
+    upto = past.upto(moment)
+    ancestry = service.documents.ancestry(found, upto)
     runs = [{"runId": each.run_id, "before": each.before} for each in line.stretches(ancestry)]
-    steps, values = line.series(service.warehouse, ancestry, field)
-    return columns({"runId": found, "field": field, "runs": runs}, steps, values)
+    steps, values = line.series(service.warehouse, ancestry, field, upto=upto)
+    facts = {"runId": found, "field": field, "runs": runs} | past.said(moment)
+    return columns(facts, steps, values)
 
 
 def _asked(service: Service, body: Branch, parent: str) -> branch.Request:

@@ -58,7 +58,7 @@ def read_metrics(
     """The current series of a run; with ``limit``, its last steps only."""
     service = service_of(request)
     found = service.find(run_id)
-    moment = _reach(service, found, page.as_of, page.attempt)
+    moment = reach(service, found, page.as_of, page.attempt)
     which = {"superseded": page.superseded, "attempt": page.attempt} | _upto(moment)
     first, last, after = queries.page(
         service.warehouse,
@@ -71,7 +71,7 @@ def read_metrics(
     between = (first, last)
     said = {
         "runId": found,
-        "position": _position(service, moment),
+        "position": position_of(service, moment),
         "steps": queries.metrics(
             service.warehouse, found, fields=names(page.fields), between=between, **which
         ),
@@ -97,7 +97,7 @@ def read_buckets(
     """The current series of a run in few rows: the least, the greatest and the mean of each."""
     service = service_of(request)
     found = service.find(run_id)
-    moment = _reach(service, found, asked.as_of)
+    moment = reach(service, found, asked.as_of)
     rows = reduced(
         service.warehouse,
         found,
@@ -106,7 +106,7 @@ def read_buckets(
         between=(asked.first, asked.last),
         **_upto(moment),
     )
-    said = {"runId": found, "position": _position(service, moment), "buckets": rows}
+    said = {"runId": found, "position": position_of(service, moment), "buckets": rows}
     return Json(said | past.said(moment))
 
 
@@ -123,7 +123,7 @@ def read_file(
     """The series of a run as a file: a row for each step, a column for each number."""
     service = service_of(request)
     found = service.find(run_id)
-    moment = _reach(service, found, asked.as_of, asked.attempt)
+    moment = reach(service, found, asked.as_of, asked.attempt)
     which = {"superseded": asked.superseded, "attempt": asked.attempt} | _upto(moment)
     between = (asked.first, asked.last)
     if asked.limit is not None:
@@ -149,7 +149,7 @@ def read_series(
     """One number of every current step, as two columns."""
     service = service_of(request)
     found = service.find(run_id)
-    moment = _reach(service, found, as_of)
+    moment = reach(service, found, as_of)
     steps, values = queries.series(service.warehouse, found, field, **_upto(moment))
     return columns({"runId": found, "field": field} | past.said(moment), steps, values)
 
@@ -167,7 +167,7 @@ def names(fields: list[str]) -> set[str] | None:
     return wanted or None
 
 
-def _reach(
+def reach(
     service: Service, run_id: str, as_of: str | None, attempt: int | None = None
 ) -> Moment | None:
     """The moment that is asked for, once it can be read; None: now.
@@ -192,5 +192,6 @@ def _upto(moment: Moment | None) -> dict[str, Any]:
     return {"upto": None if moment is None else moment.position}
 
 
-def _position(service: Service, moment: Moment | None) -> int:
+def position_of(service: Service, moment: Moment | None) -> int:
+    """How far the ledger had come in what is answered."""
     return service.warehouse.position() if moment is None else moment.position

@@ -46,6 +46,7 @@ class ExitPart(Part):
     oom_killed: bool | None
     seen: bool
     rank: Number | None = None  # of several, the one that ended the others
+    hung: bool = False  # it kept the others waiting until they gave up
 
 
 class Delivery(Part):
@@ -99,7 +100,7 @@ def _hear(service: Service, run_id: str, job: Job, delivery: Delivery) -> Json:
 
 
 def _exit(part: ExitPart) -> tuple[Exit, datetime | None]:
-    seen = Exit(part.code, part.signal, part.oom_killed, part.seen, part.rank)
+    seen = Exit(part.code, part.signal, part.oom_killed, part.seen, part.rank, part.hung)
     return seen, None if part.at is None else _time(part.at)
 
 

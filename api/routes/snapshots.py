@@ -27,10 +27,14 @@ def list_snapshots(run_id: str, request: Request, _: Principal, as_of: AsOf = No
 
 
 @router.get("/snapshots/{snapshot_id}")
-def get_snapshot(snapshot_id: str, request: Request, _: Principal) -> Json:
+def get_snapshot(snapshot_id: str, request: Request, _: Principal, as_of: AsOf = None) -> Json:
     """One snapshot, with every file of it."""
     service = service_of(request)
-    return Json(_whole(service, service.snapshot(snapshot_id)))
+    snapshot = service.snapshot(snapshot_id)
+    if as_of is None:
+        return Json(_whole(service, snapshot))
+    moment = past.moment_of(service, as_of, "documents")
+    return Json(_whole(service, past.snapshot(service, snapshot, moment)) | past.said(moment))
 
 
 @router.post("/snapshots/{snapshot_id}:pin")

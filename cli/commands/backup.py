@@ -14,6 +14,12 @@ from cli.render.text import plain, size
 def back_up(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+    datasets: Annotated[
+        bool,
+        typer.Option(
+            "--datasets/--no-datasets", help="Also the rows of the catalogue of data sets."
+        ),
+    ] = True,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write a copy of the ledger into a file while the server works on.
@@ -22,9 +28,11 @@ def back_up(
     """
     from cli import archive  # noqa: PLC0415 (tarfile is loaded where it is needed)
 
-    written = archive.keep(client_of(context), "/v1/backup", file)
+    wanted = None if datasets else "false"
+    written = archive.keep(client_of(context), "/v1/backup", file, datasets=wanted)
     if output is Output.TEXT:
-        terminal.write(f"wrote {plain(file)}, {size(written)}\n")
+        without = "" if datasets else ", without the rows of data sets"
+        terminal.write(f"wrote {plain(file)}, {size(written)}{without}\n")
     else:
         answer = {"file": str(file), "sizeBytes": written}
         terminal.write_json(answer, compact=output is Output.JSON_COMPACT)

@@ -21,17 +21,26 @@ def export_ledger(
         bool,
         typer.Option("--artifacts", help="Also the files of the snapshots that are kept."),
     ] = False,
+    datasets: Annotated[
+        bool, typer.Option("--datasets", help="Also the rows of the catalogue of data sets.")
+    ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write every event, and tables made of them, into a folder.
 
     It has events.jsonl (an event a line, with its digest), views/*.parquet (what `sql` reads), with
-    --artifacts the snapshots, and manifest.json. `import ledger` makes an equal ledger of it.
+    --artifacts the snapshots, with --datasets their rows, and manifest.json. `import ledger` makes
+    an equal ledger of it.
     """
     from cli import archive  # noqa: PLC0415 (tarfile is loaded where it is needed)
 
-    wanted = "true" if artifacts else None
-    manifest = archive.unpack(client_of(context), "/v1/export", folder, artifacts=wanted)
+    manifest = archive.unpack(
+        client_of(context),
+        "/v1/export",
+        folder,
+        artifacts="true" if artifacts else None,
+        datasets="true" if datasets else None,
+    )
     answer = manifest | {"into": str(folder)}
     if output is Output.TEXT:
         terminal.write(exported(answer))

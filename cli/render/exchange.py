@@ -13,6 +13,9 @@ def exported(answer: Json) -> str:
         counted(len(answer.get("views") or []), "view"),
         counted(len(kept), "snapshot"),
     ]
+    datasets = answer.get("datasets") or []
+    if datasets:
+        parts.append(f"the rows of {counted(_there(datasets), 'data set')}")
     lines = [
         f"exported {', '.join(parts)} up to position {count(answer['position'])} into "
         f"{plain(answer['into'])}"
@@ -22,14 +25,27 @@ def exported(answer: Json) -> str:
         for each in snapshots
         if each.get("leftOut")
     ]
+    lines += [
+        f"  left out data set {plain(each['identity'])}: {plain(each['leftOut'])}"
+        for each in datasets
+        if each.get("leftOut")
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _there(datasets: list[Json]) -> int:
+    """How many of them were not left out."""
+    return sum(not each.get("leftOut") for each in datasets)
 
 
 def filled(answer: Json) -> str:
     """One line for what is in a home now."""
-    what = counted(answer["events"], "event")
+    parts = [counted(answer["events"], "event")]
     if answer.get("snapshots"):
-        what += f" and {counted(answer['snapshots'], 'snapshot')}"
+        parts.append(counted(answer["snapshots"], "snapshot"))
+    if answer.get("datasets"):
+        parts.append(f"the rows of {counted(answer['datasets'], 'data set')}")
+    what = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
     return f"{plain(answer['home'])} has {what}, up to position {count(answer['position'])}\n"
 
 

@@ -43,6 +43,12 @@ def _bucket(each: Json, name: str) -> list[str]:
     return [number(said.get(part)) for part in ("mean", "min", "max")]
 
 
+def unmeasured(fields: Sequence[str], rows: list[Json]) -> list[str]:
+    """The fields that none of the rows has."""
+    names = dict.fromkeys(_names(fields, rows))
+    return [name for name in names if all(_measured(row, name) is None for row in rows)]
+
+
 def _names(fields: Sequence[str], steps: list[Json]) -> Iterable[str]:
     """Each field is one name, or several with commas between; some names have commas themselves."""
     for text in fields:
@@ -53,22 +59,23 @@ def _names(fields: Sequence[str], steps: list[Json]) -> Iterable[str]:
 
 
 def _table(rows: list[Json], names: list[str], *, width: int | None, may_drop: bool) -> str:
-    columns = [Column("step", right=True), *_origin_columns(rows)]
+    columns = [Column("step", right=True), *origin_columns(rows)]
     columns += [
         Column(name, right=True, drop=place if may_drop else None)
         for place, name in enumerate(names)
     ]
-    lines = [[row["step"], *_origin(row, rows), *_values(row, names)] for row in rows]
+    lines = [[row["step"], *origin(row, rows), *_values(row, names)] for row in rows]
     return table(columns, lines, width)
 
 
-def _origin_columns(rows: list[Json]) -> list[Column]:
-    """Where rows are from and whether they still count, where they differ in that."""
+def origin_columns(rows: list[Json]) -> list[Column]:
+    """Columns for where rows are from and whether they still count, where they differ in that."""
     columns = [Column("attempt", right=True)] if _has_several(rows) else []
     return [*columns, Column("superseded")] if _has_superseded(rows) else columns
 
 
-def _origin(row: Json, rows: list[Json]) -> list[object]:
+def origin(row: Json, rows: list[Json]) -> list[object]:
+    """What stands in these columns."""
     said: list[object] = [row.get("attempt")] if _has_several(rows) else []
     return [*said, _superseded(row)] if _has_superseded(rows) else said
 
@@ -100,12 +107,33 @@ def _measured(row: Json, name: str) -> float | str | None:
     return row["measured"].get(name)  # type: ignore[no-any-return]
 
 
+def _all_names(rows: list[Json]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row["measured"]))
+
+
+def _in_common(rows: list[Json]) -> list[Json]:
+    """The rows with a star in each name where it has that of its set, if there are several sets."""
+    if len({row.get("dataset") for row in rows}) < 2:
+        return rows
+    return [
+        row
+        | {"measured": {_with_star(name, row): row["measured"][name] for name in row["measured"]}}
+        for row in rows
+    ]
+
+
+def _with_star(name: str, row: Json) -> str:
+    return name.replace(f"_{row['dataset']}_", "_*_", 1) if row.get("dataset") else name
+
+
 def _validations(rows: list[Json], fields: Sequence[str], width: int | None) -> str:
-    measured = list(dict.fromkeys(name for row in rows for name in row["measured"]))
+    measured = _all_names(rows)
     asked = [name for name in dict.fromkeys(_names(fields, rows)) if name in measured]
-    names = asked or measured  # where a validation has none of the fields, all of it
+    if not asked:  # where a validation has none of the fields, all of it
+        rows = _in_common(rows)
+    names = asked or _all_names(rows)
     sets = any(row.get("dataset") for row in rows)
-    columns = [Column("step", right=True), *_origin_columns(rows)]
+    columns = [Column("step", right=True), *origin_columns(rows)]
     columns += [Column("dataset", label=True)] if sets else []
     columns += [
         Column(name, right=True, drop=None if asked else place) for place, name in enumerate(names)
@@ -113,7 +141,7 @@ def _validations(rows: list[Json], fields: Sequence[str], width: int | None) -> 
     lines = [
         [
             row["step"],
-            *_origin(row, rows),
+            *origin(row, rows),
             *([row.get("dataset") or "-"] if sets else []),
             *_values(row, names),
         ]

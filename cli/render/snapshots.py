@@ -75,6 +75,9 @@ def snapshot(said: Json, *, width: int | None) -> str:
 def _facts(said: Json) -> Iterator[Field]:
     yield "Id", plain(said["snapshotId"])
     yield "Run", plain(said["runId"])
+    if said.get("asOf"):
+        then = said["asOf"]
+        yield "As of", f"{moment(then['at'])}, position {then['position']}"
     yield "Written by", f"attempt {count(said['attempt'])}"
     yield "Step", count(said["step"])
     yield "Epoch", number(said.get("epoch"))

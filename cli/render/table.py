@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cli.render.text import cells, cut, plain
 
 _GAP = "  "
-_LABEL_COLUMNS = range(40, 11, -2)  # labels are cut to these before any column is dropped
+_LABEL_COLUMNS = (40, 12)  # a label may have more in a wide terminal, and less in none
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,9 @@ def _total(widths: Iterable[int]) -> int:
 def _with_cut_labels(
     columns: Sequence[Column], texts: list[list[str]], width: int
 ) -> list[list[str]]:
-    """The texts with their labels only as short as the width asks for."""
-    for limit in _LABEL_COLUMNS:
+    """The texts with their labels only as short as the width asks for; columns go after that."""
+    most, least = _LABEL_COLUMNS
+    for limit in range(max(most, width // 2), least - 1, -2):
         shorter = [
             [
                 cut(text, limit) if column.label else text

@@ -194,11 +194,27 @@ class Sim:
     def _update(self, step: int, said: Instruction) -> None:
         self._state = replace(self._state, step=step)
         self._is_saved = False
+        scored = [self._rollout(step, place) for place in range(said.get("rollouts", 0))]
+        self._report.rollouts(step, scored)
         self._report.step(
             step,
             self._made_up(step) | said.get("measured", {}),
+            reward_terms=_means(scored) if scored else None,
             step_seconds=said.get("seconds", 0.0),
         )
+
+    def _rollout(self, step: int, place: int) -> dict[str, Any]:
+        """What a model would have made of a prompt at ``step``: better ones the more it learned."""
+        seed, learned = self._config["seed"], self._state.of_weights(step)
+        luck = _noise(1_000 * learned + place, seed, "rollout")
+        terms = {"correct": 1 - math.exp(-learned / _LOSS_DECAY_STEPS) * luck, "format": 0.1 * luck}
+        question = f"What is {place + 1} times {step}?"
+        return {
+            "prompt": [{"role": "user", "content": question}],
+            "completion": f"It is {(place + 1) * step}.",
+            "score": sum(terms.values()),
+            "terms": terms,
+        }
 
     def _validation(self, said: Instruction) -> None:
         step = said["validation"]
@@ -330,6 +346,12 @@ def _script_of_branch(plan: dict[str, Any]) -> list[Instruction]:
         *([{"snapshot": total}] if total % every else []),
         {"model": True},
     ]
+
+
+def _means(scored: list[dict[str, Any]]) -> dict[str, float]:
+    """What each term gave to the reward, on average."""
+    every = [each["terms"] for each in scored]
+    return {name: sum(terms[name] for terms in every) / len(every) for name in every[0]}
 
 
 def _loss(step: int, seed: int) -> float:

@@ -41,7 +41,8 @@ class LedgerRecorder(ApplicationRecorder):
     ) -> Sequence[Notification]:
         """Events of ``stream`` and of those below it after position ``gt``, in order.
 
-        With ``lte`` none beyond that position, and nothing beyond it is looked at.
+        With ``lte`` none beyond that position, and nothing beyond it is looked at. Large events may
+        come in smaller numbers than ``limit``, as in the next two: none means that there are none.
         """
 
     @abstractmethod

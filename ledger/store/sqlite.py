@@ -24,6 +24,8 @@ LIFE_TOPICS = frozenset(
     {"run.submitted.v1", "run.completed.v1", "run.failed.v1", "run.cancelled.v1"}
 )  # the topics of the index stored_event_life
 WRITE_WAIT_SECONDS = 10.0
+PAGE_BYTES = 16 * 2**20  # of events that are read at once: those with rollouts are large
+FETCHED = 100  # rows at a time, since only then their size is known
 
 
 class Database:
@@ -232,7 +234,8 @@ class SQLiteRecorder(LedgerRecorder):
         and a follower at the end of the ledger then reads next to nothing.
         """
         with self._database.read() as connection:
-            rows = connection.execute(
+            rows = _page(
+                connection,
                 "SELECT stream, version, topic, state, position FROM stored_event"
                 " WHERE position > max(?, coalesce("
                 "   (SELECT position - 1 FROM stored_event WHERE stream = ? AND version = 1), 0))"
@@ -242,27 +245,29 @@ class SQLiteRecorder(LedgerRecorder):
                     *(gt, stream, 2**62 if lte is None else lte),
                     *(stream, f"{stream}/", f"{stream}0", limit),
                 ),
-            ).fetchall()
+            )
         return [Notification(*row) for row in rows]
 
     def read_stored(self, *, after: int, limit: int) -> list[Stored]:
         """Events of the whole ledger after a position, in order."""
         with self._database.read() as connection:
-            rows = connection.execute(
+            rows = _page(
+                connection,
                 "SELECT stream, version, topic, state, position FROM stored_event"
                 " WHERE position > ? ORDER BY position LIMIT ?",
                 (after, limit),
-            ).fetchall()
+            )
         return list(map(Stored._make, rows))
 
     def read_stream(self, stream: str, *, after: int, limit: int) -> list[Stored]:
         """Events of ``stream`` alone after a version, in order."""
         with self._database.read() as connection:
-            rows = connection.execute(
+            rows = _page(
+                connection,
                 "SELECT stream, version, topic, state, position FROM stored_event"
                 " WHERE stream = ? AND version > ? ORDER BY version LIMIT ?",
                 (stream, after, limit),
-            ).fetchall()
+            )
         return list(map(Stored._make, rows))
 
     def max_notification_id(self) -> int | None:
@@ -270,3 +275,17 @@ class SQLiteRecorder(LedgerRecorder):
         with self._database.read() as connection:
             (end,) = connection.execute("SELECT max(position) FROM stored_event").fetchone()
         return None if end is None else int(end)
+
+
+def _page(connection: sqlite3.Connection, statement: str, parameters: Sequence[Any]) -> list[Any]:
+    """The rows that a statement finds, with the state in the fourth column, but not for ever.
+
+    It ends with the rows that make it ``PAGE_BYTES``.
+    """
+    rows: list[Any] = []
+    size = 0
+    with closing(connection.execute(statement, parameters)) as found:
+        while size < PAGE_BYTES and (fetched := found.fetchmany(FETCHED)):
+            rows += fetched
+            size += sum(len(row[3]) for row in fetched)
+    return rows

@@ -16,6 +16,7 @@ from ledger.events import (
     PhaseChanged,
     Recorded,
     Restored,
+    RolloutsScored,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -109,6 +110,14 @@ def _(event: ValidationReported, position: int, _: Tick) -> Iterator[Row]:
 
 
 @_rows.register
+def _(event: RolloutsScored, position: int, _: Tick) -> Iterator[Row]:
+    facts = (position, event.run_id, _attempt_of(event.originator_id), event.step, event.at)
+    for place, each in enumerate(event.rollouts, start=1):
+        texts = (_json(each.prompt), _json(each.completion))
+        yield Row("rollout", (*facts, place, *texts, each.score, each.terms))
+
+
+@_rows.register
 def _(event: Restored, position: int, _: Tick) -> Iterator[Row]:
     attempt = event.attempt or _attempt_of(event.originator_id)
     facts = (attempt, event.at, event.step, event.snapshot_id)
@@ -119,8 +128,7 @@ def _(event: Restored, position: int, _: Tick) -> Iterator[Row]:
 def _(event: RunSubmitted, position: int, _: Tick) -> Iterator[Row]:
     plan = event.plan
     labels = [plan[name] for name in ("project", "name", "method", "baseModel", "dataset")]
-    text = orjson.dumps(wire.plain(plan)).decode()
-    yield Row("run", (position, event.run_id, event.at, *labels, text))
+    yield Row("run", (position, event.run_id, event.at, *labels, _json(plan)))
     yield _phase(event, position, "SUBMITTED")
 
 
@@ -159,6 +167,10 @@ def _(event: AttemptClosed, position: int, tick: Tick) -> Iterator[Row]:
     end = (event.end_class, event.reason, event.exit_code, event.signal)
     facts = (event.attempt, event.at, event.last_sign_at, released, *end)
     yield Row("attempt_end", (position, event.run_id, *facts))
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(wire.plain(value)).decode()
 
 
 def _phase(event: Event, position: int, phase: str, waiting_for: str | None = None) -> Row:

@@ -20,7 +20,8 @@ UNTOLD = {
     "reported_at",
     "principal",
     "token_sha256",
-}  # members that have a column, or that are nobody's business
+    "rollouts",
+}  # members that have a column or a table, or that are nobody's business
 
 
 def columns(event: Event, position: int, tick: Tick) -> tuple[Any, ...]:

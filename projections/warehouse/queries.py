@@ -119,7 +119,7 @@ def metrics(  # noqa: PLR0913 (which part of a series)
     numbers = _Numbers(fields)
     with warehouse.read() as cursor:
         found = rows.fetch(cursor, (*PLACE, *numbers.columns), numbers.facts)
-        restores = _restores(cursor, run_id, upto) if rows.has_superseded else []
+        restores = restores_of(cursor, run_id, upto) if rows.has_superseded else []
     updates: list[dict[str, Any]] = []
     before = None
     for step, number, segment, is_superseded, *values in found:
@@ -131,7 +131,7 @@ def metrics(  # noqa: PLR0913 (which part of a series)
         update["attempt"] = number
         numbers.add(update, values)
         if is_superseded:
-            _mark(update, {"segment": segment, "superseded": True, "step": step}, restores)
+            mark(update, {"segment": segment, "superseded": True, "step": step}, restores)
     return updates
 
 
@@ -246,14 +246,14 @@ def validations(
     columns = (*PLACE, "dataset", "measured")
     with warehouse.read() as cursor:
         found = rows.fetch(cursor, columns, {})
-        restores = _restores(cursor, run_id, upto) if rows.has_superseded else []
+        restores = restores_of(cursor, run_id, upto) if rows.has_superseded else []
     validated: dict[Any, dict[str, Any]] = {}
     for row in (dict(zip(columns, values, strict=True)) for values in found):
         facts = {"step": row["step"], "dataset": row["dataset"], "measured": {}}
         validation = validated.setdefault((row["dataset"], _place(row)), facts)
         validation["attempt"] = row["attempt"]
         validation["measured"].update(wire.numbers(row["measured"]))
-        _mark(validation, row, restores)
+        mark(validation, row, restores)
     return list(validated.values())
 
 
@@ -310,7 +310,7 @@ class Rows:
         return int(found[0][0]) if found else None
 
 
-def _restores(
+def restores_of(
     cursor: duckdb.DuckDBPyConnection, run_id: str, upto: int | None
 ) -> list[dict[str, Any]]:
     """Every restore of a run, in order; none beyond the position ``upto``."""
@@ -325,7 +325,7 @@ def _restores(
     ]
 
 
-def _mark(told: dict[str, Any], row: Mapping[str, Any], restores: list[dict[str, Any]]) -> None:
+def mark(told: dict[str, Any], row: Mapping[str, Any], restores: list[dict[str, Any]]) -> None:
     """Say of a superseded row that it is, and which restore took it back first."""
     if row["superseded"]:
         later = restores[row["segment"] - 1 :]

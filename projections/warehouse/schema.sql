@@ -104,6 +104,19 @@ CREATE TABLE validation (
     measured MAP(VARCHAR, DOUBLE)     -- the engine's numbers, under its own names
 );
 
+CREATE TABLE rollout (
+    position BIGINT NOT NULL,         -- of the event in the ledger, which holds several
+    run_id VARCHAR NOT NULL,          -- the run
+    attempt INTEGER NOT NULL,         -- that scored it
+    step BIGINT NOT NULL,             -- update that it was made for
+    happened_at TIMESTAMPTZ NOT NULL, -- when
+    part_place INTEGER NOT NULL,      -- in the event, from 1
+    prompt JSON NOT NULL,             -- a text, or messages
+    completion JSON NOT NULL,         -- the same
+    score DOUBLE NOT NULL,            -- that the grader gave
+    terms MAP(VARCHAR, DOUBLE)        -- the weighted share of each term of the reward
+);
+
 CREATE TABLE branch (
     position BIGINT NOT NULL,         -- of the request in the ledger
     token VARCHAR NOT NULL,           -- of the submission, which asks for one branch
@@ -192,9 +205,27 @@ LEFT JOIN segments_until(upto) AS s
     AND v.position <= coalesce(s.closed, 9223372036854775807)
 WHERE v.position <= upto;
 
+-- every rollout, superseded ones too; its place is among those of its update
+CREATE MACRO rollouts_all_until(upto) AS TABLE
+SELECT
+    r.*,
+    coalesce(s.segment, 1) AS segment,
+    coalesce(r.step > s.valid_to, false) AS superseded,
+    row_number() OVER (
+        PARTITION BY r.run_id, r.step, coalesce(s.segment, 1) ORDER BY r.position, r.part_place
+    ) AS place
+FROM rollout AS r
+LEFT JOIN segments_until(upto) AS s
+    ON r.run_id = s.run_id
+    AND r.position > s.opened
+    AND r.position <= coalesce(s.closed, 9223372036854775807)
+WHERE r.position <= upto;
+
 -- the same as they are
 CREATE VIEW segments AS SELECT * FROM segments_until(9223372036854775807);
 
 CREATE VIEW metrics_all AS SELECT * FROM metrics_all_until(9223372036854775807);
 
 CREATE VIEW validations_all AS SELECT * FROM validations_all_until(9223372036854775807);
+
+CREATE VIEW rollouts_all AS SELECT * FROM rollouts_all_until(9223372036854775807);

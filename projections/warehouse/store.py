@@ -20,7 +20,7 @@ from projections.warehouse import columns
 from projections.warehouse.apply import rows
 from projections.warehouse.clock import STORED, Clock, Time
 
-VERSION = 6  # of the schema and of what apply.py makes: another number starts over
+VERSION = 7  # of the schema and of what apply.py makes: another number starts over
 _CONFIG: dict[str, Any] = {
     "storage_compatibility_version": "v1.5.0",  # so that 1.5 clients open published copies
     "memory_limit": "25%",
@@ -47,6 +47,7 @@ class Warehouse:
         """
         self._path = path
         self.newest_end = 0  # position of the newest end of a run that this process applied
+        self.files = 1  # that this process has had at the path: another number, another file
         self._applying = threading.Lock()
         self._gate = threading.Condition()
         self._readers = 0
@@ -105,8 +106,8 @@ class Warehouse:
         writer.execute("BEGIN")
         try:
             for table, values in appended.items():
-                if table == "metric":
-                    columns.append(writer, values)
+                if table in columns.TABLES:
+                    columns.append(writer, table, values)
                     continue
                 with writer.appender(table) as appender:
                     appender.append_rows(values)
@@ -173,9 +174,14 @@ class Warehouse:
             fresh.close()
             with self._alone():
                 self._disconnect()
-                _wal(self._path).unlink(missing_ok=True)
-                fresh._path.replace(self._path)
-                self._open()
+                try:
+                    _wal(self._path).unlink(missing_ok=True)
+                    fresh._path.replace(self._path)
+                finally:
+                    self._open()
+            self.files += 1
+            self.newest_end = min(self.newest_end, self._position)
+            self._clock.forget()  # what it knows was read from the file that is gone
 
     def _revive(self) -> None:
         """Open a dead instance's file again; when it dies twice in a row, the file is at fault."""

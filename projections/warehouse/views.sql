@@ -937,30 +937,61 @@ COMMENT ON COLUMN branches.decided_at IS 'when it was created or refused';
 COMMENT ON COLUMN branches.reason IS 'why it was refused, as a sentence';
 COMMENT ON COLUMN branches.advice IS 'what to do about that';
 
-CREATE VIEW rollouts AS
+CREATE VIEW rollouts_all_attempts AS
 SELECT
-    CAST(NULL AS VARCHAR) AS run_id,
-    CAST(NULL AS BIGINT) AS step,
-    CAST(NULL AS INTEGER) AS attempt,
-    CAST(NULL AS BIGINT) AS place,
-    CAST(NULL AS VARCHAR) AS prompt,
-    CAST(NULL AS VARCHAR) AS completion,
-    CAST(NULL AS DOUBLE) AS score,
-    CAST(NULL AS MAP(VARCHAR, DOUBLE)) AS terms,
-    CAST(NULL AS BOOLEAN) AS superseded
-WHERE false;
+    run_id,
+    step,
+    attempt,
+    segment,
+    superseded,
+    place,
+    happened_at,
+    CASE json_type(prompt)
+        WHEN 'VARCHAR' THEN prompt ->> '$'
+        ELSE CAST(prompt AS VARCHAR)
+    END AS prompt,
+    CASE json_type(completion)
+        WHEN 'VARCHAR' THEN completion ->> '$'
+        ELSE CAST(completion AS VARCHAR)
+    END AS completion,
+    score,
+    terms
+FROM rollouts_all;
+
+COMMENT ON VIEW rollouts_all_attempts IS
+'One row for each rollout that was scored, also for updates that a restore took back.';
+COMMENT ON COLUMN rollouts_all_attempts.run_id IS 'the run';
+COMMENT ON COLUMN rollouts_all_attempts.step IS 'the update that it was made for';
+COMMENT ON COLUMN rollouts_all_attempts.attempt IS 'that scored it';
+COMMENT ON COLUMN rollouts_all_attempts.segment IS 'from 1: each restore of the run begins another one';
+COMMENT ON COLUMN rollouts_all_attempts.superseded IS 'whether a later restore took its update back';
+COMMENT ON COLUMN rollouts_all_attempts.place IS 'in the order of scoring among those of the update, from 1';
+COMMENT ON COLUMN rollouts_all_attempts.happened_at IS 'when it was scored';
+COMMENT ON COLUMN rollouts_all_attempts.prompt IS
+'what the model was asked: a text, or messages with role and content as JSON';
+COMMENT ON COLUMN rollouts_all_attempts.completion IS 'what it made of that, likewise';
+COMMENT ON COLUMN rollouts_all_attempts.score IS 'that the grader gave';
+COMMENT ON COLUMN rollouts_all_attempts.terms IS
+'the weighted share of each term of the reward, by name: terms[''format'']';
+
+CREATE VIEW rollouts AS
+SELECT run_id, step, attempt, place, happened_at, prompt, completion, score, terms
+FROM rollouts_all_attempts
+WHERE NOT superseded;
 
 COMMENT ON VIEW rollouts IS
-'One row for each prompt with what the model made of it and its score. Empty: there are no reinforcement runs yet.';
+'One row for each rollout that counts: a prompt, what the model made of it and its score. What a restore took back is not here.';
 COMMENT ON COLUMN rollouts.run_id IS 'the run';
 COMMENT ON COLUMN rollouts.step IS 'the update that it was made for';
-COMMENT ON COLUMN rollouts.attempt IS 'that made it';
-COMMENT ON COLUMN rollouts.place IS 'in the order of scoring, from 1';
-COMMENT ON COLUMN rollouts.prompt IS 'what the model was asked';
-COMMENT ON COLUMN rollouts.completion IS 'what it answered';
-COMMENT ON COLUMN rollouts.score IS 'the sum of the terms';
-COMMENT ON COLUMN rollouts.terms IS 'the weighted share of each term of the reward, by name';
-COMMENT ON COLUMN rollouts.superseded IS 'whether a later restore took its update back';
+COMMENT ON COLUMN rollouts.attempt IS 'that scored it';
+COMMENT ON COLUMN rollouts.place IS 'in the order of scoring among those of the update, from 1';
+COMMENT ON COLUMN rollouts.happened_at IS 'when it was scored';
+COMMENT ON COLUMN rollouts.prompt IS
+'what the model was asked: a text, or messages with role and content as JSON';
+COMMENT ON COLUMN rollouts.completion IS 'what it made of that, likewise';
+COMMENT ON COLUMN rollouts.score IS 'that the grader gave';
+COMMENT ON COLUMN rollouts.terms IS
+'the weighted share of each term of the reward, by name: terms[''format'']';
 
 CREATE VIEW stages AS
 WITH said AS (

@@ -105,7 +105,7 @@ def _played(
 
     def one(seed: int) -> History:
         document, updates = plan(Random(seed))
-        history = History(seed, updates)
+        history = History(seed, updates, is_scripted=plan is simulated)
         play(world, history, document, disturbances=DISTURBANCES)
         return history
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger.attempt import EVENT_OF
 from projections.wire import kind_of
-from tests.chaos.history import History
+from tests.chaos.history import ROLLOUTS, History
 from tests.chaos.world import World, until
 
 REPORTS = {kind: kind_of(event) for kind, event in EVENT_OF.items()}
@@ -104,10 +104,14 @@ def _is_sum(whole: float, parts: Iterable[float]) -> bool:
 
 
 def _whole_series(world: World, history: History) -> None:
-    """Updates 1 to n, each once, with the numbers that an undisturbed run measures."""
+    """Updates 1 to n, each once, with the numbers and the rollouts of an undisturbed run."""
     steps = world.insist(f"/v1/runs/{history.run_id}/metrics")["steps"]
     assert [each["step"] for each in steps] == list(range(1, history.updates + 1)), history
     whole = world.insist(f"/v1/runs/{history.run_id}/metrics?superseded=true")["steps"]
+    if history.is_scripted:
+        scored = world.insist(f"/v1/runs/{history.run_id}/rollouts")
+        assert scored["steps"] == [each["step"] for each in steps], history
+        assert scored["count"] == ROLLOUTS, history
     losses: dict[int, set[float]] = {}
     for each in whole:
         losses.setdefault(each["step"], set()).add(each["measured"]["loss"])

@@ -18,6 +18,7 @@ from tests.chaos.world import ENDS, World, until
 MEAN_PAUSE_SECONDS = 0.6  # between two disturbances
 ENDING_SECONDS = 240.0  # within which an undisturbed run must end
 REAL_UPDATES = 60  # ten epochs of 24 rows
+ROLLOUTS = 2  # that the scripted trainer scores for each update
 
 
 @dataclass
@@ -26,6 +27,7 @@ class History:
 
     seed: int
     updates: int
+    is_scripted: bool
     run_id: str = ""
     done: list[str] = field(default_factory=list)
     was_cancelled: bool = False
@@ -36,22 +38,25 @@ def scripted(rng: Random, updates: int) -> list[dict[str, Any]]:
     pace = rng.choice((0.005, 0.01, 0.02))
     first = rng.randint(1, updates - 1)
     every = rng.choice((3, 5, 8, 100))
+    scored = {"rollouts": ROLLOUTS}
     script: list[dict[str, Any]] = [
         {"stage": "reading rows", "completed": 0, "total": 10, "seconds": rng.choice((0, 0.2))},
         {"training": updates},
-        {"steps": first, "seconds": pace, "saveEvery": every},
+        {"steps": first, "seconds": pace, "saveEvery": every, **scored},
     ]
     if rng.random() < 0.3:
         back = rng.randint(0, first)
         script += (
-            [{"restore": back}, {"steps": first - back, "seconds": pace}] if back < first else []
+            [{"restore": back}, {"steps": first - back, "seconds": pace, **scored}]
+            if back < first
+            else []
         )
     if rng.random() < 0.3:
         script.append({"partial": first})
     if rng.random() < 0.3:
         crash = rng.choice(("SIGKILL", "SIGTERM", "exit0"))
         script.append({"crash": crash, "attempt": rng.choice((1, 2))})
-    script.append({"steps": updates - first, "seconds": pace, "saveEvery": every})
+    script.append({"steps": updates - first, "seconds": pace, "saveEvery": every, **scored})
     script += [{"validation": updates}, {"snapshot": updates}, {"model": True}]
     return script
 

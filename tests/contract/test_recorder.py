@@ -12,6 +12,7 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 
+from ledger.store import sqlite
 from ledger.store.memory import MemoryRecorder
 from ledger.store.recorder import LedgerRecorder
 from ledger.store.sqlite import Database, SQLiteRecorder
@@ -53,6 +54,26 @@ def test_positions_are_dense_and_rise_in_the_order_of_storing(recorder: LedgerRe
         (each.id, each.originator_id, each.originator_version, each.state)
         for each in recorder.select_notifications(2, 10)
     ] == [(2, "run/b", 1, b"run/b 1"), (3, "run/a", 2, b"run/a 2")]
+
+
+def test_large_events_come_in_pages_of_bounded_size(
+    recorder: LedgerRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 5,000 events with a megabyte of rollouts each, none of the ways to read makes a page."""
+    monkeypatch.setattr(sqlite, "PAGE_BYTES", 2_500)
+    monkeypatch.setattr(sqlite, "FETCHED", 2)
+    versions = range(1, 13)
+    recorder.insert_events([StoredEvent("run/a", n, "t.v1", bytes(1_000)) for n in versions])
+
+    pages: dict[str, list[int]] = {"ledger": [], "stream": [], "family": []}
+    for after in (0, 4, 8, 12):
+        pages["ledger"].append(len(recorder.read_stored(after=after, limit=100)))
+        pages["stream"].append(len(recorder.read_stream("run/a", after=after, limit=100)))
+        pages["family"].append(len(recorder.select_family("run/a", gt=after, limit=100)))
+
+    is_in_memory = isinstance(recorder, MemoryRecorder)  # where they are already
+    wanted = [12, 8, 4, 0] if is_in_memory else [4, 4, 4, 0]  # two and two, until it is enough
+    assert pages == dict.fromkeys(pages, wanted)
 
 
 @pytest.mark.parametrize("version", [2, 4])

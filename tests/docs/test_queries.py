@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ledger.events import Event
+from ledger.events import Event, Rollout
 from projections.sql import sandbox
 from projections.warehouse import Warehouse
 from tests import make
@@ -81,6 +81,10 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         (make.moment(WEEK + 400), "tester", "branchRequested", None),
         (make.moment(WEEK), "tester", "runSubmitted", FAILED),
     ],
+    "Which term of the reward the score came from": [
+        (FAILED, "correct", 0.5, 0.25),
+        (FAILED, "format", 0.0, 0.9),
+    ],
 }
 
 
@@ -131,6 +135,11 @@ def made(step: int, run: str, attempt: int = 1, *, at: float, **measured: float)
     return make.step(step, {"loss": 1 / step, "grad_norm": 0.5} | measured, attempt, run, at)
 
 
+def hit(correct: float, format_: float) -> Rollout:
+    """What is right to a degree, and of the wanted form to a degree."""
+    return make.rollout(correct + format_, terms={"correct": correct, "format": format_})
+
+
 def failed() -> list[make.Made]:
     """It waits for 5 minutes a week later, and runs out of memory in its fourth update."""
     run, start = FAILED, WEEK
@@ -145,8 +154,10 @@ def failed() -> list[make.Made]:
         make.stage("loading the model", run=run, at=start + 305),
         make.began(run=run, at=start + 320),
         make.phase("TRAINING", run, at=start + 320),
+        make.scored(1, hit(1.0, 0.0), hit(0.0, 0.0), run=run, at=start + 339),
         make.step(1, {"loss": 1.0, "entropy": 2.5}, run=run, at=start + 340),
         make.step(2, {"loss": 0.5, "entropy": 1.5}, run=run, at=start + 360),
+        make.scored(3, hit(0.5, 1.0), hit(0.0, 0.8), run=run, at=start + 379),
         make.step(3, {"loss": math.inf}, run=run, at=start + 380),
         make.reports_closed(1, run, at=start + 390),
         make.closed(

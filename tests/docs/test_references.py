@@ -30,6 +30,7 @@ ELSEWHERE = {
     "read_engine_config",
     "audit",
     "make_seal_key",
+    "rebuild_projections",
     "read_audit_log",
     "read_receipt",
     "export_ledger",
@@ -46,6 +47,8 @@ ELSEWHERE = {
 LAST_WORDS = [
     '{"kind": "step", "step": 9, "measured": {"loss": NaN}, "rewardTerms": {"length": 1.0}}',
     '{"kind": "validation", "step": 9, "measured": {"loss": 0.7}}',
+    '{"kind": "rollouts", "step": 9, "rollouts": [{"prompt": [{"role": "user", "content": "?"}], '
+    '"completion": "!", "score": 1.1, "terms": {"correct": 1.0, "format": 0.1}}]}',
     '{"kind": "restore", "step": 8}',
 ]
 
@@ -120,6 +123,7 @@ def asked(api: Api, run_id: str) -> dict[str, Any]:
         "deliver": taken,
         "list_runs": api.get("/v1/runs"),
         "read_metrics": metrics,
+        "read_rollouts": api.get(f"/v1/runs/{run_id}/rollouts", superseded="true"),
         "read_series": api.get(f"/v1/runs/{run_id}/series"),
         "read_buckets": api.get(f"/v1/runs/{run_id}/metrics/buckets", buckets=1, fields="loss"),
         "annotate_run": api.post(f"/v1/runs/{run_id}:annotate", {"labels": {"keep": "yes"}}),
@@ -207,6 +211,7 @@ def test_what_is_kept_for_ever_is_declared() -> None:
         "StageReported",
         "StepReported",
         "ValidationReported",
+        "RolloutsScored",
         "MemoryMeasured",
         "LineRejected",
     }

@@ -25,6 +25,7 @@ def test_every_command_of_the_readme_runs(shared: Product) -> None:
     run_id = shared.json("runs", "start", "--force", "-f", sim)["runId"]
     slow = shared.start([{"steps": 600, "seconds": 0.1}])
     names = {"examples/triage/plan.yaml": sim, "my-plan.yaml": sim, "RUN": run_id}
+    names["BASELINE"] = run_id
     names["examples/trainer_state.json"] = str(ROOT / "examples" / "trainer_state.json")
 
     assert len(COMMANDS) > 8

@@ -12,7 +12,7 @@ from tests.product import eventually
 
 PARTS = (
     *("", "/metrics", "/metrics/buckets", "/metrics/file", "/series"),
-    *("/snapshots", "/branches", "/tree", "/ancestry"),
+    *("/rollouts", "/snapshots", "/branches", "/tree", "/ancestry", "/line"),
 )
 ASKED: dict[str, dict[str, Any]] = {
     "/metrics/buckets": {"buckets": 3},
@@ -71,6 +71,8 @@ def see(api: Api, run_id: str) -> Seen:
 def answers(api: Api, run_id: str, **asked: Any) -> dict[str, Any]:
     path = f"/v1/runs/{run_id}"
     both = asked | {"superseded": "true"}
+    snapshots = api.get(f"{path}/snapshots", **asked)
+    (newest,) = snapshots["snapshots"]
     return {
         "record": api.get(path, **asked),
         "list": api.get("/v1/runs", **asked),
@@ -79,7 +81,9 @@ def answers(api: Api, run_id: str, **asked: Any) -> dict[str, Any]:
         "all steps": api.get(f"{path}/metrics", **both),
         "buckets": api.get(f"{path}/metrics/buckets", buckets=2, fields="loss", **asked),
         "series": api.get(f"{path}/series", **asked),
-        "snapshots": api.get(f"{path}/snapshots", **asked),
+        "line": api.get(f"{path}/line", **asked),
+        "snapshots": snapshots,
+        "snapshot": api.get(f"/v1/snapshots/{newest['snapshotId'][:12]}", **asked),
         "branches": api.get(f"{path}/branches", **asked),
         "tree": api.get(f"{path}/tree", **asked),
         "ancestry": api.get(f"{path}/ancestry", **asked),
@@ -224,6 +228,28 @@ def test_a_pin_and_a_branch_that_came_later_are_not_there_yet(api: Api, life: Li
     )
 
 
+def test_a_snapshot_that_was_committed_later_is_not_found(api: Api, life: Life) -> None:
+    """I7: and the sentence says when it was."""
+    (snapshot,) = api.get(f"/v1/runs/{life.run_id}/snapshots")["snapshots"]
+    row = api.service.documents.row(life.run_id)
+    assert row is not None
+
+    problem = api.get(f"/v1/snapshots/{snapshot['snapshotId']}", 404, asOf=row.submitted)
+
+    assert problem["type"] == "/problems/snapshot-not-found"
+    assert problem["detail"].startswith(f"snapshot {snapshot['snapshotId'][:12]} did not exist as ")
+    assert problem["detail"].endswith(f"it was committed at {snapshot['committedAt']}")
+
+
+@pytest.mark.parametrize("part", ["/events", "/logs", "/receipt", "/audit-log", "/hparams"])
+def test_what_has_no_earlier_moment_says_so(api: Api, life: Life, part: str) -> None:
+    """docs/audit.md, As of: nothing answers of now what was asked of then."""
+    problem = api.get(f"/v1/runs/{life.run_id}{part}", 400, asOf=life.again.position)
+
+    assert problem["detail"] == "asOf is not known here"
+    assert problem["hint"].startswith("this is read as it is now; docs/audit.md has what can be")
+
+
 def test_a_list_has_only_the_runs_of_then(api: Api, life: Life) -> None:
     before = api.get("/v1/runs", asOf="2020-01-01")
     then = api.get("/v1/runs", asOf=life.training.position)
@@ -290,3 +316,20 @@ def test_a_query_reads_rows_as_of_a_position_as_well(api: Api, life: Life) -> No
     assert current(life.training.position) == [{"steps": 5}]
     assert current(life.restored.position) == [{"steps": 3}]
     assert current(life.ended.position) == [{"steps": 6}]
+
+
+def test_the_line_of_a_branch_is_that_of_then(api: Api, life: Life) -> None:
+    """I13: what its parent made by then is not taken from it by what came later."""
+    (asked,) = api.get(f"/v1/runs/{life.run_id}/branches")["branches"]
+    child = asked["childRunId"]
+
+    def read(**at: int) -> tuple[list[int], list[float]]:
+        said = api.get(f"/v1/runs/{child}/line", **at)
+        return said["step"], said["value"]
+
+    before = api.service.ledger.position()
+    ledgers.open_attempt(api.service.ledger, child)
+    api.deliver(child, ledgers.step_lines(1, 2, loss=7.0))
+
+    assert read(asOf=before) == ([1, 2, 3], [1.0, 0.5, 1 / 3])
+    assert read() == ([1, 2, 3, 4, 5], [1.0, 0.5, 1 / 3, 7.0, 7.0])

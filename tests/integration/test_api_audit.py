@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.service import Service
+from api.service import Service, utc_now
 from api.settings import Settings
 from ledger import signing
 from ledger.events import SEALS
@@ -147,10 +147,11 @@ def test_a_warehouse_that_was_edited_is_found(home: Path) -> None:
         everything, run = api.post("/v1/audit"), api.post("/v1/audit", run=run_id)
         untouched = api.post("/v1/audit", run=other)
 
-    for verdict in (everything, run):
-        (fault,) = verdict["faults"]
-        assert (fault["projection"], fault["runId"]) == ("warehouse", run_id)
-        assert fault["detail"] == "table metric differs from the ledger in column loss"
+    for verdict, where in ((everything, ["warehouse", "published copy"]), (run, ["warehouse"])):
+        assert [each["projection"] for each in verdict["faults"]] == where
+        for fault in verdict["faults"]:
+            assert fault["runId"] == run_id
+            assert fault["detail"] == "table metric differs from the ledger in column loss"
     assert untouched["ok"] is True
 
 
@@ -370,7 +371,9 @@ def test_a_moment_means_the_position_that_the_ledger_had_come_to(api: Api, tmp_p
 
     manifests = [
         (unpacked(api, "/v1/audit/replay", tmp_path / str(n), to=to) / "manifest.json").read_text()
-        for n, to in enumerate(("2020-01-01", submitted.replace("Z", "999Z"), "2100-01-01"))
+        for n, to in enumerate(
+            ("2020-01-01", submitted.replace("Z", "999Z"), utc_now().isoformat())
+        )
     ]
 
     assert '"position":0' in manifests[0]
@@ -383,3 +386,44 @@ def test_what_is_neither_a_position_nor_a_time_is_refused(api: Api, to: str) -> 
     problem = api.get("/v1/audit/replay", 400, to=to)
 
     assert problem["detail"] == f"{to[:80]!r} is neither a position nor a time"
+
+
+@pytest.mark.parametrize(
+    ("to", "detail"),
+    [
+        ("2100-01-01", "2100-01-01T00:00:00.000Z is in the future: it is "),
+        ("999", "position 999 is beyond the end of the ledger, which is at "),
+    ],
+)
+def test_a_moment_that_is_still_to_come_is_refused(api: Api, to: str, detail: str) -> None:
+    """As of any other answer: what would be made is of now, and somebody would take it for then."""
+    api.started()
+
+    assert api.get("/v1/audit/replay", 400, to=to)["detail"].startswith(detail)
+
+
+def test_what_is_done_to_the_copy_and_the_views_of_analysts_is_found_and_mended(
+    home: Path,
+) -> None:
+    """Issue 7: in the files, behind the server's back; the command that is named makes it true."""
+    with apis.sealing(home) as api:
+        ended(api)
+        api.post("/v1/sql:publish")
+    with duckdb.connect(str(home / "warehouse.duckdb")) as connection:
+        connection.execute("CREATE OR REPLACE VIEW newest AS SELECT 1 AS position")
+
+    with apis.sealing(home) as api:
+        api.post("/v1/sql:publish")
+        with duckdb.connect(str(home / "analytics.duckdb")) as connection:
+            connection.execute("UPDATE metric SET loss = 0")
+        faults = api.post("/v1/audit")["faults"]
+        api.client.post("/v1/audit/rebuild", headers=api.token).raise_for_status()
+        after = api.post("/v1/audit")["faults"]
+
+    view = "view newest is not the one that is made for analysts"
+    assert [(each["projection"], each["detail"]) for each in faults] == [
+        ("warehouse", view),
+        ("published copy", view),
+        ("published copy", "table metric differs from the ledger in column loss"),
+    ]
+    assert after == []

@@ -67,7 +67,7 @@ def test_rows_that_a_run_has_tokenised_are_checked_at_once(
     assert revision is not None
     ids = np.arange(30, dtype=np.int32)
     tokens = TokenRows.of([cut(ids, ids, 16), cut(ids[:9], ids[:9], 16)])
-    key = cache.key(found, revision, max_seq_length=16)
+    key = cache.key(found.identity(), revision, max_seq_length=16)
     cache.put(tmp_path / "home" / "cache" / "rows", key, tokens)
 
     said = api.post(PATH, {"dataset": str(made), "baseModel": str(model), "maxSeqLength": 16})

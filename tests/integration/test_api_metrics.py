@@ -37,6 +37,24 @@ def run_id(api: Api) -> str:
     return run_id
 
 
+def test_metrics_may_be_ahead_of_the_record_and_are_never_behind_it(api: Api) -> None:
+    """S45: the series does not wait for the record, and whoever has read that finds its steps."""
+    run_id = api.started()
+    path = f"/v1/runs/{run_id}"
+    api.deliver(run_id, [step(1, loss=2.0)])
+    assert api.get(path)["observedStep"] == 1
+
+    with api.service.documents._applying:  # as while a record is still being made
+        api.deliver(run_id, [step(2, loss=1.0)], first=2)
+        ahead = api.get(f"{path}/metrics")
+        behind = api.service.documents.get(run_id) or {}
+
+    assert [row["step"] for row in ahead["steps"]] == [1, 2]
+    assert behind["observedStep"] == 1
+    assert api.get(path)["observedStep"] == 2
+    assert [row["step"] for row in api.get(f"{path}/metrics")["steps"]] == [1, 2]
+
+
 def test_the_metrics_of_a_run_are_its_current_steps(api: Api, run_id: str) -> None:
     """S83: what the engine logged for each step, as soon as it was taken."""
     answer = api.get(f"/v1/runs/{run_id}/metrics")

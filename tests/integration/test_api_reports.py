@@ -108,6 +108,18 @@ def test_the_rank_that_ended_the_others_is_kept_with_the_attempt(api: Api) -> No
     assert (attempt["code"], attempt["signal"], attempt["rank"]) == ("vanished", 9, 1)
 
 
+def test_a_rank_that_hung_is_named_and_the_run_goes_on(api: Api) -> None:
+    """I6: the runner says that it was given up; the next attempt begins, as after other deaths."""
+    run_id = api.started()
+
+    api.deliver(run_id, [], exit=KILLED | {"rank": 1, "hung": True})
+
+    attempt = api.get(f"/v1/runs/{run_id}")["attempts"][0]
+    assert (attempt["code"], attempt["rank"]) == ("rank-hung", 1)
+    assert attempt["reason"] == "rank 1 of the training job kept the others waiting for too long"
+    api.opened_again(run_id)
+
+
 def test_an_exit_with_the_last_lines_ends_the_run_by_what_they_say(api: Api) -> None:
     """S76: the worker's own refusal is the reason."""
     run_id = api.started()
@@ -183,7 +195,7 @@ def test_a_delivery_that_is_none_is_refused_by_the_name_of_the_field(
     answer = api.client.post(
         f"/v1/runs/{run_id}/attempts/1/reports",
         content=body if isinstance(body, bytes) else json.dumps(whole | body),
-        headers={"Authorization": f"Bearer {api.service.dispatcher.token(run_id, Job(1))}"},
+        headers={"Authorization": f"Bearer {api.service.dispatcher.tokens.of(run_id, Job(1))}"},
     )
 
     problem = apis.strict(answer, 400)
@@ -245,7 +257,7 @@ def test_an_attempt_that_does_not_exist_takes_nothing(api: Api, path: str) -> No
     """Its token can be made only by somebody who has the server's key."""
     run_id = api.started()
     name, _, number = path.format(run=run_id).split("/")
-    token = api.service.dispatcher.token(name, Job(int(number)))
+    token = api.service.dispatcher.tokens.of(name, Job(int(number)))
 
     answer = api.client.post(
         f"/v1/runs/{name}/attempts/{number}/reports",

@@ -34,6 +34,7 @@ TABLE = {
     ("GET", "/v1/runs/{run_id}/line"): "reader",
     ("GET", "/v1/runs/{run_id}/logs"): "reader",
     ("GET", "/v1/runs/{run_id}/metrics"): "reader",
+    ("GET", "/v1/runs/{run_id}/rollouts"): "reader",
     ("GET", "/v1/runs/{run_id}/metrics/buckets"): "reader",
     ("GET", "/v1/runs/{run_id}/metrics/file"): "reader",
     ("GET", "/v1/runs/{run_id}/receipt"): "reader",
@@ -64,6 +65,7 @@ TABLE = {
     # -- everything else
     ("POST", "/v1/runs/{run_id}:sweep"): "operator",
     ("POST", "/v1/audit/key"): "operator",
+    ("POST", "/v1/audit/rebuild"): "operator",
     ("GET", "/v1/audit/replay"): "operator",
     ("GET", "/v1/backup"): "operator",
     ("GET", "/v1/export"): "operator",

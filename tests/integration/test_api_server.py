@@ -60,6 +60,7 @@ QUERIES = [
     ("GET", "/v1/info"),
     ("POST", "/v1/audit"),
     ("POST", "/v1/audit/key"),
+    ("POST", "/v1/audit/rebuild"),
     ("GET", "/v1/audit/replay"),
     ("GET", "/v1/export"),
     ("GET", "/v1/backup"),
@@ -71,6 +72,7 @@ QUERIES = [
     ("GET", "/v1/runs/{run}"),
     ("GET", "/v1/runs/{run}/events"),
     ("GET", "/v1/runs/{run}/metrics"),
+    ("GET", "/v1/runs/{run}/rollouts"),
     ("GET", "/v1/runs/{run}/series"),
     ("GET", "/v1/runs/{run}/logs"),
     ("GET", "/v1/runs/{run}/snapshots"),
@@ -257,11 +259,13 @@ def test_what_was_edited_behind_the_ledgers_back_is_named(tmp_path: Path) -> Non
     """Audit: stream and version of the first fault, and which projection says what else."""
     with apis.api(tmp_path) as api:
         run_id = told(api)
+        api.post("/v1/sql:publish")  # the next copy is then one of what was edited
 
         with api.service._database.write() as connection:
             connection.execute("UPDATE document SET state = replace(state, 'rows.jsonl', 'others')")
         with api.service.warehouse.read() as cursor:
             cursor.execute("UPDATE metric SET loss = 0.5 WHERE step = 1")
+        api.service.publisher._published = -1
         projections = api.post("/v1/audit")
         with api.service._database.write() as connection:
             connection.execute("DROP TRIGGER stored_event_never_changes")
@@ -275,6 +279,7 @@ def test_what_was_edited_behind_the_ledgers_back_is_named(tmp_path: Path) -> Non
     assert {(fault["verdict"], fault["projection"]) for fault in projections["faults"]} == {
         ("projectionDiffers", "documents"),
         ("projectionDiffers", "warehouse"),
+        ("projectionDiffers", "published copy"),
     }
     assert {fault["runId"] for fault in projections["faults"]} == {run_id}
     details = " ".join(fault["detail"] for fault in projections["faults"])

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.answers import ROUTES
 from tests.cli_answers import record
 from tests.cli_server import RUN, CannedServer, Request, canned_server, here
 
 PATH = f"/v1/runs/{RUN}"
 TIME = "2026-11-29T18:00:00+01:00"
+SNAPSHOT = ROUTES["get_snapshot"].example
 THEN = {"position": 12345, "at": "2026-11-29T17:00:00.250Z"}
 
 
@@ -87,6 +89,17 @@ def test_snapshots_and_branches_are_asked_for_as_of_the_moment(
 
     assert canned.requests[-1].parameters["asOf"] == [TIME]
     assert json.loads(done.stdout)["asOf"] == THEN
+
+
+def test_a_snapshot_is_asked_for_as_of_the_moment_and_says_which_one(canned: CannedServer) -> None:
+    """I7."""
+    which = SNAPSHOT["snapshotId"][:12]
+    canned.answer("GET", f"/v1/snapshots/{which}", SNAPSHOT | {"asOf": THEN})
+
+    done = here("snapshots", "get", which, "--as-of", TIME, url=canned.url)
+
+    assert canned.requests[-1].parameters["asOf"] == [TIME]
+    assert "As of             2026-11-29 17:00:00 UTC, position 12345\n" in done.stdout
 
 
 def test_branches_are_of_one_moment_on_every_page(canned: CannedServer) -> None:

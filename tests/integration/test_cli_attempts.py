@@ -37,11 +37,12 @@ def test_the_settings_of_an_attempt_are_asked_for_by_its_number(canned: CannedSe
 def test_superseded_metrics_and_those_of_an_attempt_are_asked_for(canned: CannedServer) -> None:
     """U1, I20: and fields one by one, for names that have commas."""
     canned.answer("GET", f"/v1/runs/{RUN}/metrics", METRICS)
+    canned.answer("GET", f"/v1/runs/{RUN}", record())
     options = ["--superseded", "--attempt", "2", "--fields", "a,b", "--fields", "loss"]
 
     done = here("runs", "metrics", RUN, *options, url=canned.url)
 
-    assert canned.requests[-1].parameters == {
+    assert canned.requests[0].parameters == {
         "fields": ["a,b", "loss"],
         "superseded": ["true"],
         "attempt": ["2"],

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.commands.audit import rebuild
 from tests.answers import ROUTES
 from tests.cli_server import RUN, CannedServer, canned_server, here, problem
 
@@ -80,6 +81,100 @@ def test_each_fault_is_one_line_with_its_place(canned: CannedServer) -> None:
         f"  projectionDiffers warehouse run {RUN}: table metric differs from the ledger in column "
         "loss"
     )
+
+
+@pytest.mark.parametrize(
+    ("projections", "command"),
+    [
+        (["documents"], "trainledger audit rebuild --projection documents"),
+        (["warehouse", "warehouse"], "trainledger audit rebuild --projection warehouse"),
+        (["published copy"], "trainledger audit rebuild --projection warehouse"),
+        (["documents", "warehouse"], "trainledger audit rebuild"),
+    ],
+)
+def test_where_projections_differ_the_command_that_mends_them_is_named(
+    canned: CannedServer, projections: list[str], command: str
+) -> None:
+    differs = {"verdict": "projectionDiffers", "runId": RUN, "detail": "phase differs"}
+    faults = [differs | {"projection": each} for each in projections]
+    canned.answer("POST", "/v1/audit", WHOLE | {"ok": False, "faults": faults})
+
+    done = here("audit", "verify", url=canned.url)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: the audit found faults\n"
+        f"hint: the ledger is whole; have made anew what differs: {command}\n"
+    )
+
+
+def test_no_command_is_named_that_would_make_projections_of_an_untrue_ledger(
+    canned: CannedServer,
+) -> None:
+    canned.answer("POST", "/v1/audit", ROUTES["audit"].example)
+
+    done = here("audit", "verify", url=canned.url)
+
+    assert "rebuild" not in done.stderr
+    assert "hint: docs/audit.md says what each fault means" in done.stderr
+
+
+REBUILD = "/v1/audit/rebuild"
+BUILT = ROUTES["rebuild_projections"].example
+
+
+def lines(*told: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(each).encode() + b"\n" for each in told)
+
+
+def test_what_was_made_anew_is_said(canned: CannedServer) -> None:
+    on_the_way = {"projection": "documents", "position": 10, "upto": 23}
+    canned.answer("POST", REBUILD, lines(on_the_way, BUILT))
+
+    text = here("audit", "rebuild", url=canned.url)
+    as_json = here("audit", "rebuild", "--projection", "warehouse", "-o", "json", url=canned.url)
+
+    assert text.stdout == "made documents and warehouse anew, up to position 23, in 0.8 s\n"
+    assert json.loads(as_json.stdout) == BUILT
+    assert [each.parameters for each in canned.asked("POST", REBUILD)] == [
+        {},
+        {"projection": ["warehouse"]},
+    ]
+
+
+def test_how_far_it_has_come_is_said_now_and_then(
+    canned: CannedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "SAY_SECONDS", 0)
+    told = [
+        {"projection": "documents", "position": 10, "upto": 40},
+        {"projection": "warehouse", "position": 0, "upto": 40},
+    ]
+    canned.answer("POST", REBUILD, lines(*told, BUILT))
+
+    done = here("audit", "rebuild", url=canned.url)
+    quiet = here("audit", "rebuild", "--quiet", url=canned.url)
+
+    assert done.stderr == "documents 25%\ndocuments 25%  warehouse 0%\n"
+    assert quiet.stderr == ""
+
+
+def test_a_fault_on_the_way_is_an_error_and_so_is_an_answer_that_breaks_off(
+    canned: CannedServer,
+) -> None:
+    on_the_way = {"projection": "documents", "position": 10, "upto": 23}
+    fault = problem("internal", "the process that built it ended in a fault", 500, hint="look")
+    canned.answer("POST", REBUILD, lines(on_the_way, fault))
+    failed = here("audit", "rebuild", url=canned.url)
+    canned.answer("POST", REBUILD, lines(on_the_way))
+    broken = here("audit", "rebuild", url=canned.url)
+
+    assert (failed.returncode, failed.stderr) == (
+        4,
+        "error: the process that built it ended in a fault\nhint: look\n",
+    )
+    assert broken.returncode == 5
+    assert "the answer broke off" in broken.stderr
 
 
 def test_what_a_verdict_could_not_check_is_said(canned: CannedServer) -> None:

@@ -245,7 +245,8 @@ def test_overrides_that_are_no_mapping_are_named_as_such(canned: CannedServer) -
 
     assert done.returncode == 2
     assert done.stderr == (
-        "error: the override document - is no mapping of fields\nhint: see `runs branch --help`\n"
+        "error: the override document - is no mapping of fields\n"
+        "hint: see `trainledger runs branch --help`\n"
     )
 
 

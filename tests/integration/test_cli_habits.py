@@ -71,7 +71,7 @@ def test_a_field_that_is_not_offered_is_wrong_use(canned: CannedServer) -> None:
     done = here("runs", "cancel", RUN, "--json", "runId,phas", url=canned.url)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'phas' is no field of this command, --json= lists them." in done.stderr
+    assert "'phas' is no field of this command, did you mean 'phase'? --json= lists" in done.stderr
     assert canned.requests == []
 
 
@@ -98,6 +98,7 @@ ANSWERS = {
     "runs hparams": "read_hparams",
     "runs engine-config": "read_engine_config",
     "runs grafana": "link_to_grafana",
+    "runs rollouts": "read_rollouts",
     "runs snapshots": "list_snapshots",
     "runs pause": "pause_run",
     "runs cancel": "cancel_run",
@@ -107,6 +108,7 @@ ANSWERS = {
     "snapshots unpin": "unpin_snapshot",
     "snapshots sweep": "sweep_snapshots",
     "audit verify": "audit",
+    "audit rebuild": "rebuild_projections",
     "datasets check": "check_dataset",
     "datasets create": "create_dataset",
     "datasets list": "list_datasets",

@@ -142,3 +142,35 @@ def test_only_the_end_of_a_run_is_waited_for(warehouse: Warehouse, tmp_path: Pat
 
     publisher.stop()
     assert counted(copy) == (3, 5)
+
+
+def test_a_copy_of_a_file_that_was_replaced_is_made_again(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """A projection that was made anew has come no further, and still is another one."""
+    history = make.History(make.submitted(), make.steps(to=6))
+    warehouse.apply(history.events)
+    with warehouse.read() as cursor:
+        cursor.execute("DELETE FROM metric")
+    copy = tmp_path / "analytics.duckdb"
+    publisher = Publisher(warehouse, copy)
+    publisher.start()
+    assert publisher.wait_for(7, 30)
+    before = counted(copy)
+    fresh = Warehouse(tmp_path / "fresh.duckdb")
+    fresh.apply(history.events)
+
+    warehouse.replace(fresh, history)
+
+    assert publisher.wait_for(7, 30)
+    assert (before, counted(copy)) == ((0, 7), (6, 7))
+    publisher.stop()
+
+
+def test_nobody_waits_for_a_publisher_that_is_not_at_work(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    warehouse.apply(make.recorded(make.submitted()))
+    publisher = Publisher(warehouse, tmp_path / "analytics.duckdb")
+
+    assert not publisher.wait_for(1, timeout=3600)

@@ -23,6 +23,9 @@ def told(**facts: Any) -> str:
     return json.dumps(facts)
 
 
+CHAT = [{"role": "user", "content": f"use {URL}", "api_key": SECRET}]
+
+
 def lines() -> list[str]:
     """What a worker says that knows too much."""
     return [
@@ -30,6 +33,7 @@ def lines() -> list[str]:
         told(kind="engineConfig", requested={"env": {"HF_TOKEN": SECRET}}, resolved={"url": URL}),
         told(kind="nix", credentials={"user": SECRET}),
         told(kind="validation", step=0, dataset=URL, measured={"loss": 1.0}),
+        told(kind="rollouts", step=1, rollouts=[{"prompt": CHAT, "completion": URL, "score": 1}]),
         f'{{"kind": "step", "api_key": "{SECRET}", ',
         *ledgers.step_lines(1, 3),
     ]
@@ -74,6 +78,7 @@ def test_no_secret_is_written_anywhere(tmp_path: Path) -> None:
         record = api.get(f"/v1/runs/{run_id}")
         hparams = api.get(f"/v1/runs/{run_id}/hparams")["hyperparameters"]
         branches = api.get(f"/v1/runs/{run_id}/branches")["branches"]
+        (rollout,) = api.get(f"/v1/runs/{run_id}/rollouts")["rollouts"]
         told_by = [api.events(run_id), str(api.get(f"/v1/runs/{run_id}/audit-log"))]
         export = api.client.get("/v1/export", headers=api.token).content
         api.service.publish()
@@ -86,6 +91,8 @@ def test_no_secret_is_written_anywhere(tmp_path: Path) -> None:
     assert record["failure"]["reason"] == f"cannot read {CLEAN}"
     assert hparams == {"hub_token": "***", "num_memory_tokens": 4, "data": CLEAN}
     assert branches[0]["description"] == CLEAN
+    assert rollout["prompt"] == [{"role": "user", "content": f"use {CLEAN}", "api_key": "***"}]
+    assert rollout["completion"] == CLEAN
 
 
 def test_what_is_masked_can_be_sent_again(tmp_path: Path) -> None:

@@ -167,6 +167,23 @@ def test_every_step_measures_what_an_engine_would(sim: Sim) -> None:
         assert measured["grad_clip_factor"] == min(1.0, 0.75 / measured["grad_norm"])
 
 
+def test_a_script_may_have_rollouts_scored_before_each_update(sim: Sim) -> None:
+    """S125, S132: the mean of each term is what the update says that it gave to the reward."""
+    sim.run({"steps": 2, "rollouts": 3}, {"step": 3}, seed=5)
+
+    said = sim.said()
+    assert [(each["kind"], each.get("step")) for each in said[:-1]] == [
+        *(("rollouts", 1), ("step", 1), ("rollouts", 2), ("step", 2), ("step", 3)),
+    ]
+    rollouts, step = said[0]["rollouts"], said[1]
+    assert [each["completion"] for each in rollouts] == ["It is 1.", "It is 2.", "It is 3."]
+    for name, mean in step["reward_terms"].items():
+        assert mean == pytest.approx(sum(each["terms"][name] for each in rollouts) / 3)
+    for each in rollouts:
+        assert each["score"] == sum(each["terms"].values())
+    assert "reward_terms" not in said[4]
+
+
 def test_a_script_may_measure_what_is_not_finite(sim: Sim) -> None:
     """design.md: NaN and infinities are values."""
     sim.run({"step": 1, "measured": {"loss": "NaN", "grad_norm": "Infinity"}})

@@ -147,6 +147,22 @@ def test_the_closing_numbers_add_to_the_last_update(trained: SimpleNamespace) ->
     assert closing["measured"]["train_loss"] == pytest.approx(sum(losses) / 6)
 
 
+def test_the_hyperparameters_have_every_default_that_was_applied(trained: SimpleNamespace) -> None:
+    """S114, S115: what the plan left out too, before the first step; no value is left open."""
+    (line,) = of_kind(trained.lines, "hparams")
+    values = line["values"]
+
+    stated = {"learningRate": 0.01, "epochs": 3, "maxGradNorm": 0.5, "lora.rank": 4}
+    filled_in = {"seed": 0, "weightDecay": 0.0, "schedule.kind": "cosine", "lora.dropout": 0.0}
+    resolved = {"totalSteps": 6, "warmupSteps": 1, "adamBeta1": 0.9, "adamBeta2": 0.999}
+    divided = {"devices": 1, "microBatchSequences": 2, "accumulation": 2}
+    expected = stated | filled_in | resolved | divided
+    assert {name: values.get(name) for name in expected} == expected
+    assert None not in values.values()
+    kinds = [each["kind"] for each in trained.lines]
+    assert kinds.index("hparams") < kinds.index("step")
+
+
 def test_the_rows_are_counted_before_anything_is_dropped(trained: SimpleNamespace) -> None:
     """S46, S47, S48: the one long row reached the length, lost its end, and was dropped."""
     (counted,) = of_kind(trained.lines, "dataset")
@@ -159,7 +175,7 @@ def test_the_rows_are_counted_before_anything_is_dropped(trained: SimpleNamespac
 def test_the_engines_configuration_is_kept_as_asked_and_as_resolved(
     trained: SimpleNamespace,
 ) -> None:
-    """S20: what was asked for is in what it became, beside defaults that nobody stated."""
+    """S20, S116, S117, S118, S120: what was asked for, in what it became, before the first step."""
     (line,) = of_kind(trained.lines, "engineConfig")
     requested, resolved = line["requested"], line["resolved"]
 

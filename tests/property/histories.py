@@ -258,6 +258,12 @@ class Life:
         attempt = self.now.number
         self.told.append(make.validation(self.step, numbers_of, dataset, attempt, self._run))
 
+    def score(self) -> None:
+        """Rollouts of the next update, or late ones of the newest."""
+        step = max(1, self.step + self._draw(st.integers(0, 1)))
+        scores = self._draw(st.lists(numbers, min_size=1, max_size=3))
+        self.told.append(make.scored(step, *scores, attempt=self.now.number, run=self._run))
+
     def go_back(self) -> None:
         """The trainer goes back by itself."""
         self.step, self._may_add = self._draw(st.integers(0, self.step)), False
@@ -326,6 +332,7 @@ ACTIONS: dict[str, Callable[[Life], None]] = {
     "step": Life.make_update,
     "more": Life.add_to_update,
     "validation": Life.validate,
+    "rollouts": Life.score,
     "restore": Life.go_back,
     "other": Life.say_something_else,
     "save": Life.save,

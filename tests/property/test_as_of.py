@@ -10,8 +10,9 @@ from ledger.events import Recorded
 from ledger.run import TERMINAL, Phase
 from ledger.store.sqlite import Database
 from projections.documents import Documents, milestones
-from projections.warehouse import Warehouse, queries
+from projections.warehouse import Warehouse, queries, rollouts
 from projections.warehouse.buckets import reduced
+from projections.warehouse.rollouts import Which
 from tests.property.histories import families, histories, split
 from tests.property.test_projections import moved, runs_of, source_of
 
@@ -125,6 +126,10 @@ def test_milestones_are_the_same_in_any_batching(
         assert in_batches.whole(run_id) == at_once.whole(run_id)
 
 
+def shown(warehouse: Warehouse, run_id: str, step: int, which: Which) -> list[dict[str, Any]]:
+    return rollouts.rollouts(warehouse, run_id, step, which, order="worst", most=200)
+
+
 @settings(max_examples=15)
 @given(data=st.data(), history=histories())
 def test_the_series_of_an_earlier_moment_are_those_of_then(
@@ -146,6 +151,14 @@ def test_the_series_of_an_earlier_moment_are_those_of_then(
             which = {name: asked[name] for name in asked if name != "fields"}
             found = queries.validations(whole, run_id, **which, upto=end)
             assert found == queries.validations(then, run_id, **which)
+            of_then = Which(which.get("superseded", False), which.get("attempt"))
+            of_all = of_then._replace(upto=end)
+            counts = rollouts.counts(then, run_id, of_then)
+            assert rollouts.counts(whole, run_id, of_all) == counts
+            for step in list(counts)[-1:]:
+                found = shown(whole, run_id, step, of_all)
+                assert found == shown(then, run_id, step, of_then)
+                assert len(found) == counts[step]
             found_page = queries.page(whole, run_id, most=3, limit=5, **which, upto=end)
             assert found_page == queries.page(then, run_id, most=3, limit=5, **which)
         fields, most = ["loss", "grad_norm", "terms:a"], {"buckets": 3}

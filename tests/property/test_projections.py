@@ -42,7 +42,7 @@ from tests.property.histories import families, histories, naive_series, split
 from tests.property.spending import spending
 
 VIEWS = (
-    *("metrics_all", "validations_all", "phases", "restore", "attempt_end"),
+    *("metrics_all", "validations_all", "rollouts_all", "phases", "restore", "attempt_end"),
     *("branches", "branch_state"),
 )
 EXAMPLES = count(1)
@@ -457,6 +457,25 @@ def test_a_line_is_what_its_runs_had_when_they_were_left(
         assert [(row["step"], row["measured"]) for row in found] == expected
         losses = [(step, row["loss"]) for step, row in expected if "loss" in row]
         assert told(*line.series(warehouse, made.ancestry(run_id), "loss")) == losses
+
+
+@settings(max_examples=20)
+@given(history=families(), data=st.data())
+def test_a_line_as_of_a_position_is_what_it_was_then(
+    warehouses: tuple[Warehouse, Warehouse], history: list[Recorded], data: st.DataObject
+) -> None:
+    """I13: whatever a run of it went back from later."""
+    warehouse, _ = warehouses
+    history = moved(history, warehouse.position())
+    warehouse.apply(history)
+    made = documents(history, [history])
+    then = history[: data.draw(st.integers(1, len(history)))]
+    end = then[-1].position
+
+    for run_id in runs_of(then):
+        losses = [(step, row["loss"]) for step, row in naive_line(then, run_id)[1] if "loss" in row]
+        found = line.series(warehouse, made.ancestry(run_id, end), "loss", upto=end)
+        assert told(*found) == [(step, wire.number(loss)) for step, loss in losses]
 
 
 def naive_line(

@@ -12,6 +12,7 @@ from ledger.events import (
     Event,
     LineRejected,
     Restored,
+    RolloutsScored,
     StepReported,
     TrainingBegan,
     ValidationReported,
@@ -181,3 +182,59 @@ def test_what_cannot_be_written_again_is_rejected() -> None:
 
     assert fine.model_dump_json()
     assert rejection(rejected) == "the line holds values more than 100 levels deep"
+
+
+def rollouts(number: int, *scored: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "rollouts", "step": number, "rollouts": list(scored)}
+
+
+ROLLOUT: dict[str, Any] = {"prompt": "2 * 3?", "completion": "6", "score": 1.0}
+
+
+def test_rollouts_are_kept_whole_before_and_after_their_update() -> None:
+    """S125, S132, C35: texts, messages, scores that are no number; and how many there are."""
+    chat = [{"role": "user", "content": [{"type": "text", "text": "Hi"}], "name": "ana"}]
+    odd = {"prompt": chat, "completion": "", "score": "NaN", "terms": {"format": "-Infinity"}}
+
+    before, _, after = take(rollouts(1, ROLLOUT, odd), step(1), rollouts(1, ROLLOUT))
+
+    assert isinstance(before, RolloutsScored)
+    assert (before.step, before.count) == (1, 2)
+    first, second = before.rollouts
+    assert (first.prompt, first.completion, first.score, first.terms) == ("2 * 3?", "6", 1.0, {})
+    assert (second.prompt, second.completion) == (chat, "")
+    assert math.isnan(second.score)
+    assert second.terms == {"format": -math.inf}
+    assert isinstance(after, RolloutsScored)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"prompt": None}, "rollouts.1.prompt: expected a text, or messages that each have a role"),
+        ({"prompt": []}, "rollouts.1.prompt: expected a text, or messages that each have a role"),
+        ({"completion": [{"content": "6"}]}, "rollouts.1.completion: expected a text, or messages"),
+        ({"score": None}, "rollouts.1.score: it is None, which is not a number"),
+        ({"score": "high"}, "rollouts.1.score: it is 'high', which is not a number"),
+        ({"terms": [1.0]}, "rollouts.1.terms: expected names with numbers, got [1.0]"),
+        ({"reward": 1.0}, "the field rollouts.1.reward is unknown to a report of this kind"),
+    ],
+)
+def test_a_rollout_that_is_none_is_rejected_with_its_place(
+    changes: dict[str, Any], reason: str
+) -> None:
+    (event,) = take(rollouts(1, ROLLOUT, ROLLOUT | changes))
+
+    assert rejection(event).startswith(reason)
+
+
+def test_rollouts_of_an_update_that_was_restored_came_too_late() -> None:
+    """D5: as for steps, what a trainer goes back to is not made again."""
+    events = take(step(1), step(2), {"kind": "restore", "step": 1}, *map(rescored, (1, 2)))
+
+    assert rejection(events[3]) == "step 1 was restored, the next one is later"
+    assert isinstance(events[4], RolloutsScored)
+
+
+def rescored(number: int) -> dict[str, Any]:
+    return rollouts(number, ROLLOUT)

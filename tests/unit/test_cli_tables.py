@@ -265,3 +265,27 @@ def test_a_snapshot_that_is_gone_or_damaged_says_so() -> None:
     assert "  Swept             weights (19.0 MiB), trainingState (38.6 MiB), -\n" in swept
     assert "  Status            damaged: a file is missing\n" in damaged
     assert "  Fault             it is missing\n" in damaged
+
+
+def test_validation_sets_share_the_columns_of_what_their_names_have_in_common() -> None:
+    """C34: six sets of one trainer have the loss in one column, a star where each has its name."""
+    rows = [
+        {
+            "step": 7,
+            "dataset": name,
+            "measured": {"epoch": 1.0, f"eval_{name}_loss": n + 0.5, f"eval_{name}_runtime": 2.0},
+        }
+        for n, name in enumerate(("g0", "g1", "p%/[x]"))
+    ]
+    rows.append({"step": 8, "dataset": None, "measured": {"eval_loss": 9.0}})
+
+    shown = metrics({"steps": [], "validations": rows}, fields=[], width=80)
+
+    assert [line.split() for line in shown.splitlines()[2:]] == [
+        ["validation"],
+        ["step", "dataset", "epoch", "eval_*_loss", "eval_*_runtime", "eval_loss"],
+        ["7", "g0", "1", "0.5", "2", "-"],
+        ["7", "g1", "1", "1.5", "2", "-"],
+        ["7", "p%/[x]", "1", "2.5", "2", "-"],
+        ["8", "-", "-", "-", "-", "9"],
+    ]

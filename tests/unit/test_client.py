@@ -49,6 +49,7 @@ def test_every_method_writes_a_line_that_the_ledger_understands(spool: Path) -> 
     report.training(total_steps=20)
     report.step(7, {"loss": 0.5}, reward_terms={"length": 1.0}, step_seconds=0.25)
     report.validation(0, {"loss": 0.75}, dataset="held out")
+    report.rollouts(8, [{"prompt": "2 * 3?", "completion": "6", "score": 1, "terms": {"a": 1}}])
     report.restore(6)
     report.memory({"cuda:0": 2**33}, step=7)
     report.start_check("loss", 1.5, warn=1, refuse=2, unit="nats", seconds=0.25)
@@ -85,6 +86,14 @@ def test_every_method_writes_a_line_that_the_ledger_understands(spool: Path) -> 
             "reward_terms": {"length": 1.0},
         },
         {"kind": "validation", "step": 0, "dataset": "held out", "measured": {"loss": 0.75}},
+        {
+            "kind": "rollouts",
+            "step": 8,
+            "count": 1,
+            "rollouts": (
+                {"prompt": "2 * 3?", "completion": "6", "score": 1.0, "terms": {"a": 1.0}},
+            ),
+        },
         {"kind": "restore", "step": 6},
         {"kind": "memory", "step": 7, "peak_bytes": {"cuda:0": 2**33}},
         {
@@ -157,6 +166,44 @@ def test_scalars_of_other_libraries_are_numbers(spool: Path) -> None:
     step, memory = said(spool)
     assert step["measured"] == {"loss": 0.5, "tokens": 7.0, "share": 0.25, "ok": 1.0}
     assert memory["peak_bytes"] == {"cuda:0": 5}
+
+
+def test_many_rollouts_are_divided_so_that_each_line_is_taken(spool: Path) -> None:
+    """S125: 300 of 10,000 letters of two bytes each; a line may hold 1,000,000 characters."""
+    rollout = {"completion": "ж" * 5_000, "score": 1.0}
+    report = reporter(spool)
+
+    report.rollouts(1, ({"prompt": f"{n} {'ж' * 5_000}", **rollout} for n in range(300)))
+    report.rollouts(2, [])
+
+    lines = said(spool)
+    places = [int(each["prompt"].split()[0]) for line in lines for each in line["rollouts"]]
+    assert places == list(range(300))
+    assert {line["step"] for line in lines} == {1}
+    sizes = [len(line) for line in spool.read_bytes().splitlines()]
+    assert len(sizes) == 13  # 24 rollouts of 20 kB in each
+    assert max(sizes) < 510_000
+
+
+def test_rollouts_may_hold_values_of_any_library(spool: Path) -> None:
+    """A score that is no number reaches the ledger, which names it."""
+    report = reporter(spool)
+    scored = {
+        "prompt": ({"role": "user", "content": "Hi"},),
+        "completion": "Ho",
+        "score": np.float32(0.5),
+        "terms": {"length": np.float64("nan"), "format": None},
+    }
+
+    report.rollouts(1, [scored])
+    report.rollouts(1, [scored | {"score": "high"}])
+
+    told, rejected = spool.read_text(encoding="utf-8").splitlines()
+    (rollout,) = reports.parse(told).model_dump()["rollouts"]
+    assert rollout["prompt"] == [{"role": "user", "content": "Hi"}]
+    assert (rollout["score"], list(rollout["terms"])) == (0.5, ["length"])
+    with pytest.raises(reports.ReportError, match=r"rollouts\.0\.score: it is 'high'"):
+        reports.parse(rejected)
 
 
 def test_an_absent_number_is_left_out(spool: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledger.store.sqlite import Database
-from projections.documents import Documents, store
+from projections.documents import Documents, reading, store
 from projections.errors import ProjectionError
 from tests import make
 
@@ -603,7 +603,7 @@ def test_lists_can_be_of_a_project_and_of_phases() -> None:
 
     assert listed(project="one") == [OTHER, make.RUN]
     assert listed(phases=["TRAINING", "COMPLETED"]) == [OTHER, make.RUN]
-    assert listed(phases=store.OPEN_PHASES) == ["cc", make.RUN]
+    assert listed(phases=reading.OPEN_PHASES) == ["cc", make.RUN]
     assert listed(phases=["COMPLETED"], project="two") == []
     assert listed(phases=[]) == []
     assert documents.open_runs() == [make.RUN, "cc"]

@@ -116,7 +116,7 @@ def test_a_projection_of_a_longer_ledger_is_told_and_does_not_wait(
     follower.start()
 
     assert told.wait(PATIENCE)
-    assert "is at position 99, but the ledger ends at 0" in str(follower.failure)
+    assert "has come to position 99 and the ledger ends at 0" in str(follower.failure)
     follower.stop()
 
 

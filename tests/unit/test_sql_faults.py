@@ -44,6 +44,12 @@ def tables() -> duckdb.DuckDBPyConnection:
             "could not convert string 'a' to INT32 when casting from source column run_id",
             "SELECT run_id::INTEGER FROM runs\n             ^^^^^^^^^",
         ),
+        (
+            "SELECT getenv('HOME')",
+            'there is no function getenv; did you mean "get_current_time"?',
+            "SELECT getenv('HOME')\n       ^^^^^^^^^^^^^^",
+        ),
+        ("SELECT factorial(1000000)", "value out of range", ""),
     ],
 )
 def test_a_sentence_says_what_is_wrong_and_two_lines_where(

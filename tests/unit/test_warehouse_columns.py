@@ -1,4 +1,4 @@
-"""Updates on their way into the table ``metric``, as columns."""
+"""Updates and rollouts on their way into their tables, as columns."""
 
 from ledger.events import Recorded
 from projections.warehouse import Warehouse
@@ -12,14 +12,14 @@ NUMBERS = (
 )
 
 
-def rows(events: list[Recorded], size: int) -> list[str]:
+def rows(events: list[Recorded], size: int, table: str = "metric") -> list[str]:
     """Every row of the table after batches of so many events; as text, in which NaN equals NaN."""
     warehouse = Warehouse(":memory:")
     try:
         for first in range(0, len(events), size):
             warehouse.apply(events[first : first + size])
         with warehouse.read() as cursor:
-            found = cursor.execute("SELECT * FROM metric ORDER BY position").fetchall()
+            found = cursor.execute(f"FROM {table} ORDER BY ALL").fetchall()
     finally:
         warehouse.close()
     return [repr(row) for row in found]
@@ -35,6 +35,23 @@ def test_steps_are_the_same_rows_one_by_one_and_many_at_once() -> None:
     history = make.History(make.training(), steps).events
 
     many, few, single = (rows(history, size) for size in (len(history), 7, 1))
+
+    assert len(many) == 24
+    assert many == few == single
+
+
+def test_rollouts_are_the_same_rows_one_by_one_and_many_at_once() -> None:
+    """S125, C35: texts of any script, messages, and scores that are no number."""
+    chat = [{"role": "user", "content": "Why?\u0000 \u2028"}]
+    every = [
+        make.rollout(0.5, prompt="", completion="слово 词 🙂"),
+        make.rollout(float("nan"), prompt=chat, terms={"format": float("-inf"), "损失": 1e300}),
+        make.rollout(1.0, completion=chat, terms={}),
+    ]
+    scored = [make.scored(step, *every[: 1 + step % 3]) for step in range(1, 13)]
+    history = make.recorded(make.submitted(), scored)
+
+    many, few, single = (rows(history, size, "rollout") for size in (len(history), 5, 1))
 
     assert len(many) == 24
     assert many == few == single

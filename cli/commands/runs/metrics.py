@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli import terminal
-from cli.context import client_of
+from cli.context import client_of, settings_of
 from cli.errors import CommandError, Exit
-from cli.options import AsOf, RunId
-from cli.render.metrics import FIELDS, bucketed, metrics
+from cli.near import nearest
+from cli.options import AsOf, RunId, Superseded
+from cli.render.metrics import FIELDS, bucketed, metrics, unmeasured
 from cli.wire import Json, run_path
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ def show_metrics(  # noqa: PLR0913, PLR0917 (one for each option)
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only the last N steps.")
     ] = None,
-    superseded: Annotated[
-        bool, typer.Option("--superseded", help="Also what a restore took back, and by which.")
-    ] = False,
+    superseded: Superseded = False,
     attempt: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="All that this attempt reported, and nothing else."),
@@ -126,21 +125,39 @@ def show_metrics(  # noqa: PLR0913, PLR0917 (one for each option)
     if file is not None and output not in _FILES:
         raise CommandError("--file needs -o csv or -o parquet", Exit.USAGE)
     if plot is not None:
+        if buckets is not None:
+            raise CommandError("--plot has as many buckets as fit: leave --buckets", Exit.USAGE)
         _plot(client_of(context), asked, plot or _first(asked), output)
     elif buckets is not None:
         _show_buckets(client_of(context), asked, buckets, output)
     elif output in _FILES:
         _save(client_of(context), asked, output, file)
     else:
-        _show(client_of(context), asked, output)
+        rows = _show(client_of(context), asked, output)
+        if rows and not settings_of(context).quiet:
+            _say_unmeasured(client_of(context), asked, rows)
 
 
-def _show(client: "Client", asked: Asked, output: Format) -> None:
+def _show(client: "Client", asked: Asked, output: Format) -> list[Json]:
+    """Write the series; its rows."""
     answer = _pages(client, asked)
     if output is Format.TEXT:
         terminal.write(metrics(answer, fields=asked.fields, width=terminal.width()))
     else:
         terminal.write_json(answer, compact=output is Format.JSON_COMPACT)
+    return [*answer["steps"], *(answer.get("validations") or [])]
+
+
+def _say_unmeasured(client: "Client", asked: Asked, rows: list[Json]) -> None:
+    """Name the fields that no row has, and what may have been meant."""
+    missing = unmeasured(asked.fields, rows)
+    if not missing:
+        return
+    newest = client.get(run_path(asked.run_id)).get("latest") or {}
+    for name in missing:
+        near = nearest(name, newest.get("measured") or {})
+        question = f"; did you mean {near}?" if near else ""
+        terminal.say(f"hint: no row here has {name}{question}")
 
 
 def _pages(client: "Client", asked: Asked) -> Json:
