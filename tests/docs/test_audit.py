@@ -1,8 +1,6 @@
 """docs/audit.md: what it says can be checked without us is checked so."""
 
 import re
-import tarfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from cryptography.exceptions import InvalidSignature
 
 from tests import apis, ledgers
 from tests.apis import EXIT, Api
+from tests.archives import unpack
 from tests.product import eventually
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -41,8 +40,7 @@ def test_an_export_and_a_receipt_can_be_checked_with_the_lines_of_the_page(
         api.post("/v1/audit/key", status=201)
         receipt = receipt_of(api)
         archive = api.client.get("/v1/export", headers=api.token).content
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extractall(tmp_path / "export", filter="data")
+    unpack(archive, tmp_path / "export")
     monkeypatch.chdir(tmp_path / "export")
 
     exec(code("Ed25519PublicKey"), {"receipt": receipt})

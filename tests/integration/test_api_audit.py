@@ -1,10 +1,8 @@
 """Proof over HTTP: verdicts on what was edited behind the server's back, the log, the receipt."""
 
 import sqlite3
-import tarfile
 from collections.abc import Iterator
 from contextlib import closing
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from ledger.events import SEALS
 from tests import apis, ledgers
 from tests.answers import ROUTES
 from tests.apis import EXIT, Api
+from tests.archives import unpack
 from tests.product import eventually
 
 STEPS = 5
@@ -336,9 +335,7 @@ def unpacked(api: Api, path: str, folder: Path, **parameters: Any) -> Path:
     answer = api.client.get(path, headers=api.token, params=parameters)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/x-tar"
-    with tarfile.open(fileobj=BytesIO(answer.content)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
+    return unpack(answer.content, folder)
 
 
 def test_a_replay_is_what_the_projections_were_then(api: Api, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from ledger.store.recorder import Stored
 from projections.warehouse.compare import contents
 from tests import apis, ledgers
 from tests.apis import EXIT, Api
+from tests.archives import unpack
 from tests.product import eventually
 
 FIRST_LEDGER = Path(__file__).parent.parent / "fixtures" / "first_ledger"
@@ -73,12 +73,6 @@ def fetched(api: Api, path: str, **parameters: Any) -> bytes:
     return bytes(answer.content)
 
 
-def unpacked(archive: bytes, folder: Path) -> Path:
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
-    return folder
-
-
 def events(ledger: Ledger) -> list[Stored]:
     return ledger.read_stored(0, 10_000)
 
@@ -101,7 +95,7 @@ def test_an_imported_ledger_is_equal_to_the_exported_one(tmp_path: Path) -> None
     """U15: same digests, same positions, same projections, and the files of the snapshots."""
     with apis.sealing(tmp_path / "old") as api:
         run_id = ended(api)
-        folder = unpacked(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
+        folder = unpack(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
         for name in api.service.followers:
             api.service.catch_up(name, api.service.ledger.position())
         before, said = events(api.service.ledger), told(api.service)
@@ -125,7 +119,7 @@ def test_tokens_work_in_what_is_made_of_a_ledger_as_they_did_in_it(tmp_path: Pat
     with apis.sealing(tmp_path / "old") as api:
         ana, bob = api.token_for("ana", "reader"), api.token_for("bob", "operator")
         api.post("/v1/tokens/bob:revoke")
-        folder = unpacked(fetched(api, "/v1/export"), tmp_path / "export")
+        folder = unpack(fetched(api, "/v1/export"), tmp_path / "export")
 
     offline.import_(settings(tmp_path / "new"), folder)
 
@@ -138,7 +132,7 @@ def test_tokens_work_in_what_is_made_of_a_ledger_as_they_did_in_it(tmp_path: Pat
 def test_the_exported_tables_are_of_the_same_position_as_the_events(tmp_path: Path) -> None:
     with apis.sealing(tmp_path / "home") as api:
         ended(api)
-        folder = unpacked(fetched(api, "/v1/export"), tmp_path / "export")
+        folder = unpack(fetched(api, "/v1/export"), tmp_path / "export")
 
     manifest = json.loads((folder / "manifest.json").read_text())
     lines = (folder / "events.jsonl").read_bytes().splitlines()
@@ -162,7 +156,7 @@ def test_a_damaged_snapshot_is_left_out_of_an_export_and_named(tmp_path: Path) -
         damaged, whole = api.get(f"/v1/runs/{run_id}/snapshots")["snapshots"]
         path = tmp_path / "home" / "snapshots" / run_id / damaged["snapshotId"] / "files"
         (path / "adapter_model.safetensors").write_bytes(b"other")
-        folder = unpacked(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
+        folder = unpack(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
 
     told_of = json.loads((folder / "manifest.json").read_text())["snapshots"]
     by_id = {each["snapshotId"]: each for each in told_of}
@@ -181,7 +175,7 @@ def test_a_snapshot_of_which_a_part_was_swept_comes_back_as_that_part(tmp_path: 
             lambda: api.get(f"/v1/snapshots/{first}")["artifacts"] == ["weights"], "it is swept"
         )
         api.deliver(run_id, [apis.COMPLETED], first=STEPS + 3, exit=EXIT)
-        folder = unpacked(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
+        folder = unpack(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
 
     offline.import_(settings(tmp_path / "new"), folder)
 
@@ -196,7 +190,7 @@ def export(tmp_path: Path) -> Path:
     """An export of a small ledger, with a snapshot."""
     with apis.sealing(tmp_path / "old") as api:
         ended(api)
-        return unpacked(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
+        return unpack(fetched(api, "/v1/export", artifacts="true"), tmp_path / "export")
 
 
 def refused(home: Path, folder: Path) -> str:

@@ -9,7 +9,8 @@ from api import offline, rows
 from ledger.errors import RefusedError
 from tests import apis
 from tests.apis import Api
-from tests.integration.test_exchange import fetched, settings, unpacked
+from tests.archives import unpack
+from tests.integration.test_exchange import fetched, settings
 from tests.trl_runs import chat, write_rows
 
 
@@ -47,8 +48,8 @@ def test_an_export_has_rows_where_they_are_asked_for(old: Path, tmp_path: Path) 
     """I14: in the form in which they were created, and an import takes them over."""
     with apis.api(old) as api:
         identity = created(api, tmp_path, "one", "a", "b")
-        without = unpacked(fetched(api, "/v1/export"), tmp_path / "without")
-        whole = unpacked(fetched(api, "/v1/export", datasets="true"), tmp_path / "whole")
+        without = unpack(fetched(api, "/v1/export"), tmp_path / "without")
+        whole = unpack(fetched(api, "/v1/export", datasets="true"), tmp_path / "whole")
 
     answer = offline.import_(settings(tmp_path / "new"), whole)
 
@@ -83,7 +84,7 @@ def test_rows_that_are_gone_are_named_and_hold_up_no_backup(old: Path, tmp_path:
 
     answer = offline.restore(settings(tmp_path / "new"), tmp_path / "backup.tar")
 
-    manifest = json.loads((unpacked(archive, tmp_path / "files") / "manifest.json").read_text())
+    manifest = json.loads((unpack(archive, tmp_path / "files") / "manifest.json").read_text())
     assert {each["identity"]: each.get("leftOut") for each in manifest["datasets"]} == {
         gone: "its rows are not in the home any more",
         there: None,
