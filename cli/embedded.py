@@ -87,11 +87,18 @@ def _starting(home: Path) -> Iterator[None]:
         yield
 
 
+class _Process(subprocess.Popen[bytes]):
+    """A server's process, which goes on when the command that started it has ended."""
+
+    def __del__(self) -> None:
+        """Say nothing of that; Python would warn."""
+
+
 def _start(home: Path, announce: Callable[[str], None]) -> Server:
     announce(f"starting a server for {home}")
     log = os.open(home / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        process = subprocess.Popen(  # noqa: S603 (our own server, by our own interpreter)
+        process = _Process(
             settings.server_command(),
             cwd=home,
             env=settings.server_environment(home),
@@ -105,7 +112,7 @@ def _start(home: Path, announce: Callable[[str], None]) -> Server:
     return _started(home, process)
 
 
-def _started(home: Path, process: "subprocess.Popen[bytes]") -> Server:
+def _started(home: Path, process: _Process) -> Server:
     deadline = time.monotonic() + STARTING_SECONDS
     while time.monotonic() < deadline:
         server = described(home)

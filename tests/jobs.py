@@ -57,6 +57,10 @@ class Jobs:
         """Forget what the launcher remembers, as a restarted server does."""
         self._launchers.append(LocalLauncher(self._home))
 
+    def forget_launchers(self) -> None:
+        """Leave the job to itself, as a server does that ends."""
+        self._launchers.clear()
+
     def cancel(self) -> None:
         """Cancel the job."""
         self._launcher().cancel(self.ref)

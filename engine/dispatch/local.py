@@ -23,6 +23,13 @@ ROWS = "cache/rows"  # in the home: rows that are tokenised already
 DATASETS = "datasets"  # in the home: the rows of the catalogue
 
 
+class _Runner(subprocess.Popen[bytes]):
+    """A runner, which goes on when nobody here looks after it any more: that is what it is for."""
+
+    def __del__(self) -> None:
+        """Say nothing of that; Python would warn."""
+
+
 class LocalLauncher:
     """Keeps each job in a folder of its own under ``home``, where the runner finds it."""
 
@@ -36,7 +43,7 @@ class LocalLauncher:
         self._rank_seconds = rank_seconds
         self._uuids = {each.slot: each.uuid for each in gpus}
         # Runners are children of this process while it lives: somebody has to reap them.
-        self._children: dict[JobRef, subprocess.Popen[bytes]] = {}
+        self._children: dict[JobRef, _Runner] = {}
 
     def folder(self, ref: JobRef) -> Path:
         """The folder of a job."""
@@ -107,10 +114,10 @@ class LocalLauncher:
             "patienceSeconds": PATIENCE_SECONDS,
         }
 
-    def _start_runner(self, folder: Path) -> subprocess.Popen[bytes]:
+    def _start_runner(self, folder: Path) -> _Runner:
         """A runner in a session of its own, so that it outlives this process."""
         with (folder / "runner.log").open("ab") as log:
-            return subprocess.Popen(  # noqa: S603 - our own program
+            return _Runner(
                 [sys.executable, *_runner_words(folder)],
                 cwd=self._home,
                 env=_runner_environment(),

@@ -1,7 +1,9 @@
 """What every launcher keeps: one suite, real processes."""
 
+import gc
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -449,3 +451,19 @@ def test_a_job_that_was_never_submitted_is_gone(jobs: Jobs) -> None:
     jobs.cancel()
     jobs.kill()
     assert jobs.state() == JobState.GONE
+
+
+def test_a_launcher_may_be_gone_before_its_runners(jobs: Jobs) -> None:
+    """design.md, launcher: they outlive it, and Python is not to call that a mistake."""
+    jobs.submit(LONG)
+    jobs.ingest.wait_for(lambda: len(jobs.ingest.lines) > 3)
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        jobs.forget_launchers()
+        gc.collect()
+    jobs.another_launcher()
+
+    assert [str(each.message) for each in told if "subprocess" in str(each.message)] == []
+    assert jobs.state() == JobState.ALIVE
+    jobs.kill()

@@ -1,13 +1,16 @@
 """Servers and workers that die in the middle, and what is still true afterwards."""
 
+import gc
 import json
 import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import psutil
 
+from tests import inside
 from tests.product import Product, eventually
 
 RUN = [{"training": 150}, {"steps": 150, "seconds": 0.03}]
@@ -113,6 +116,20 @@ def test_parallel_runs_lose_nothing(product: Product) -> None:
         follower.communicate(timeout=60)
         assert follower.returncode == 0
     assert "locked" not in (product.home / "server.log").read_text()
+
+
+def test_a_server_goes_on_in_whatever_process_the_command_ran_that_started_it(
+    product: Product,
+) -> None:
+    """Python warns of a process that nobody waits for, and this one is not to be waited for."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        done = inside.run(("server", "start"), product.environment)
+        gc.collect()
+
+    assert done.returncode == 0
+    assert [each for each in told if "subprocess" in str(each.message)] == []
+    assert product.json("info")["ready"] is True
 
 
 def test_two_commands_at_once_start_one_server(product: Product) -> None:
