@@ -15,6 +15,7 @@ OWNERS = {
     "branch_state": f"coalesce({PARENT}, token)",
     "event": "coalesce(run_id, stream)",
 }  # else run_id
+ROWS = {"rollout": "position, part_place"}  # what tells a row from all others; else position
 OF_BRANCHES = frozenset({"branch", "branch_state"})  # what a run's own events do not fill
 OURS = frozenset({"tracking", "schema_version"})  # about the file itself
 
@@ -130,9 +131,9 @@ def _sums(
     upto: int,
     run_id: str | None = None,
 ) -> Sums:
-    """A hash of each column with the row's position, summed: equal sums mean equal rows."""
-    names = [name for name, _ in columns]
-    hashes = ", ".join(f"sum(hash(position, {name})) AS {name}" for name in names)
+    """A hash of each column with what tells the row, summed: equal sums mean equal rows."""
+    names, row = [name for name, _ in columns], ROWS.get(table, "position")
+    hashes = ", ".join(f"sum(hash({row}, {name})) AS {name}" for name in names)
     which: str = "position <= ?"
     values: list[int | str] = [upto]
     if run_id is not None:

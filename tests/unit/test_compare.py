@@ -9,7 +9,7 @@ import pytest
 from ledger.store.sqlite import Database
 from projections.compare import Difference, differences
 from projections.documents import Documents
-from projections.warehouse import Warehouse
+from projections.warehouse import Warehouse, compare
 from projections.warehouse.publish import publish
 from tests import make
 
@@ -286,6 +286,41 @@ def test_a_changed_rollout_is_named(live: Live) -> None:
     assert live.differences() == [
         Difference("warehouse", make.RUN, "table rollout differs from the ledger in column score")
     ]
+
+
+def test_two_rollouts_of_one_event_that_changed_scores_or_places_are_a_difference(
+    live: Live,
+) -> None:
+    """Issue 7: they share a position, so only their places in the event tell them apart."""
+    live.documents.apply(added := live.history.add(make.scored(8, 0.25, 0.75, attempt=2)))
+    live.warehouse.apply(added)
+    assert live.differences() == []
+
+    live.tamper("UPDATE rollout SET score = 1 - score")
+    scores = [each.detail for each in live.differences()]
+    live.tamper("UPDATE rollout SET score = 1 - score, part_place = 3 - part_place")
+    places = [each.detail for each in live.differences()]
+
+    assert scores == ["table rollout differs from the ledger in column score"]
+    assert "table rollout differs from the ledger in column score" in places
+
+
+def test_what_tells_a_row_is_true_of_one_row_alone(live: Live) -> None:
+    """A table with several rows for an event has to say by what else they differ."""
+    live.warehouse.apply(live.history.add(make.scored(8, 0.25, 0.75, attempt=2)))
+
+    with live.warehouse.read() as cursor:
+        tables = [name for (name,) in cursor.execute("SHOW TABLES").fetchall()]
+        several = [
+            table
+            for table in sorted(compare.contents(cursor, 10**9).keys() & set(tables))
+            if cursor.execute(
+                f"SELECT 1 FROM {table} GROUP BY {compare.ROWS.get(table, 'position')}"
+                " HAVING count(*) > 1"
+            ).fetchall()
+        ]
+
+    assert several == []
 
 
 def test_the_copy_for_analysts_is_compared_as_far_as_it_goes(live: Live, tmp_path: Path) -> None:
