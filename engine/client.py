@@ -171,12 +171,14 @@ class Reporter:
         Those of one update may be said in several calls.
         """
         part: list[bytes] = []
+        size = 0
         for each in scored:
             rollout = _encode(_rollout(each)).encode("utf-8", "replace")
-            if part and sum(map(len, part)) + len(rollout) > _PART_BYTES:
+            if part and size + len(rollout) > _PART_BYTES:
                 self._append_rollouts(step, part)
-                part = []
+                part, size = [], 0
             part.append(rollout)
+            size += len(rollout)
         if part:
             self._append_rollouts(step, part)
 
